@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# What a row is called, its datagrams, the kind that receives, how its stream is named, and how many receive it.
+# Rows: name, datagram bytes, receiving kind, URI, number of receivers.
 ROWS = [
     ("own frames, 1,400 B", 1400, "udp_in", "udp://127.0.0.1:{port}", 1),
     ("VITA-49, 1,400 B", 1400, "vita49_in", "vrt://127.0.0.1:{port}", 1),

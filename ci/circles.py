@@ -45,7 +45,7 @@ COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
 
 
 def without_tests(text):
-    """The code, without comments, strings and what stands behind #[cfg(test)]."""
+    """The code, without comments, strings and tests."""
     text = COMMENT.sub(lambda found: '""' if found[0][0] == '"' else "", text)
     while (begin := re.search(r"#\[cfg\((?:test|all\(test\b[^\]]*|any\(test\b[^\]]*|loom|fuzzing)\)*\]", text)):
         at, depth = begin.end(), 0
@@ -140,12 +140,12 @@ class Module:
         return None
 
     def arrows(self):
-        # What is only passed on is not taken.
+        # Names that a file only re-exports do not count.
         taken, code = {}, USE.sub("", self.text)
         words = set(re.findall(r"\w+", code))
         paths = [parts for name, parts in self.used.items() if name in words]
         paths += [found.split("::") for found in PATH.findall(code)]
-        # What is called by the name of a module in this file: `child::name`.
+        # Names used through a child module of this file: `child::name`.
         for child in self.children:
             paths += [[child, name] for name in re.findall(rf"(?<!::)\b{child}::(\w+)", code)]
         for parts in paths:

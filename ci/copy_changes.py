@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What changed in a tree, over an emulated link: rows for docs/benchmarks-transfer.md, "Changes over a link". Linux, root.
+"""Copies of a changed tree over an emulated link: rows for docs/benchmarks-transfer.md, "Changes over a link". Linux, root.
 
     cargo build --release
     sudo ci/copy_changes.py target/release/grebe ./wanlink --cases places,front --link 100,100,0 --rounds 3
@@ -44,7 +44,8 @@ def main():
     parser.add_argument("--limit-s", type=float, default=120, help="what takes longer is given up, and not tried again")
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="where trees lie")
     options = parser.parse_args()
-    # An ssh whose copy is done, and what an sshd started, may end behind whoever waits for them; then they are this process'.
+    # Adopts the children of finished ssh and sshd processes, so that their processor time counts
+    # here.
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for case in options.cases.split(","):
         with tempfile.TemporaryDirectory(dir=options.dir, prefix="grebe-copy-") as folder:
@@ -95,7 +96,7 @@ def run_one(options, room, link, way, case):
         command[-2:-2] = ["--fuzzy", "--delete-after"]
     if way == "grebe --index":
         command.insert(-2, "--index")
-    # What is kept of a tree is kept where this run's trees are.
+    # Keeps the state of copies beside this run's trees.
     environment = {**os.environ, "XDG_STATE_HOME": str(room.folder / "state")}
     before = processor_s()
     with room.sshd(link):
@@ -117,7 +118,7 @@ def run_one(options, room, link, way, case):
 
 
 def wait_for_orphans(emulator):
-    """Until nothing but the emulator is left of what this process started, and what that left behind has been counted."""
+    """Waits until only the emulator is left of this process's children, and its last packets are counted."""
     until = time.monotonic() + 5
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while time.monotonic() < until:
@@ -192,7 +193,7 @@ def write(path, *contents):
 
 
 def sparse_difference(room):
-    """Only what is no hole is looked at: the rest is holes at both."""
+    """Compares only data: the holes are the same in both."""
     sent, came = room.tree / "sparse.bin", room.arrived / "sparse.bin"
     if sent.stat().st_size != came.stat().st_size:
         return "it has another length"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A recording that is looked at while it is copied, over an emulated link: rows for docs/benchmarks-transfer.md, "A recording that is looked at
+"""Viewing a recording during its copy over an emulated link: rows for docs/benchmarks-transfer.md, "A recording that is looked at
 while it comes". Linux, root.
 
     cargo build --release
@@ -94,7 +94,7 @@ class Use:
         return time.monotonic() - began
 
     def picture(self, name, *more):
-        """Seconds until a picture shows the true extremes of what it is of."""
+        """Seconds until a picture shows the true extremes of its range."""
         command = [str(self.grebe), "view", str(name), "--png", str(self.room.folder / "picture.png"), "--json", *more]
         began = time.monotonic()
         done = subprocess.run(self.link.inside("a") + command, env=self.environment, capture_output=True, text=True)
@@ -121,7 +121,7 @@ def record(grebe, folder, total):
             file.write(value.to_bytes(2, "little", signed=True))
     about = {"core:datatype": "ri16_le", "core:sample_rate": RATE_HZ, "core:version": "1.2.0"}
     (folder / "run7.sigmf-meta").write_text(json.dumps({"global": about, "captures": [{"core:sample_start": 0}], "annotations": []}))
-    # Whoever looks at it first makes its summary.
+    # The first view writes the summary.
     subprocess.run([grebe, "view", folder / "run7.sigmf-meta", "--png", folder.parent / "made.png"], check=True, capture_output=True)
     if not (folder / "run7.grebe-summary").exists():
         raise SystemExit("it has no summary")

@@ -63,7 +63,7 @@ def reads():
 
 
 def sends():
-    """Frames made here, by the page: one is left out, which is a gap of its samples."""
+    """Frames after docs/wire-format.md, one of them missing: a gap of its samples."""
     key = f"foreign/{time.time_ns()}/made"
     session = zenoh.open(config())
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ def config():
 
 
 class Ended:
-    """A process that is asked to end, and does."""
+    """Asks a process to end, and checks that it does."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -23,7 +23,8 @@ except ImportError as error:
 RATE_HZ = 48_000
 FREQUENCY_HZ = 100e6
 LENGTH = 50_000
-# What GNU Radio streams, by the name of the raw file: its source, its sink, bytes of an item, NumPy's name of a component.
+# Streams of GNU Radio, by the name of the raw file: source, sink, bytes of an item, NumPy's type of
+# a component.
 STREAMS = {
     "cf32": (blocks.vector_source_c, blocks.vector_sink_c, gr.sizeof_gr_complex, "f4"),
     "cfile": (blocks.vector_source_c, blocks.vector_sink_c, gr.sizeof_gr_complex, "f4"),
@@ -112,7 +113,7 @@ def ours(grebe, folder, name):
 
 
 def integers(grebe, folder):
-    """What receivers deliver: interleaved integers, by GNU Radio's own conversion and by grebe's."""
+    """Interleaved integers of receivers, by GNU Radio's conversion and by grebe's."""
     made = folder / "sg-ci16.sigmf-meta"
     run(grebe, "sg", "--format", "ci16", "--wave", "qpsk", "--rate", "48k", "--samples", LENGTH, "--free-run", "--to", made)
     end = blocks.vector_sink_c()
@@ -176,7 +177,7 @@ def taken(source, count):
 
 
 def record(grebe, uri, file, count):
-    """What a recorder makes of so many samples of a stream, and what it says of it."""
+    """Records samples of a stream. Returns the recording and the recorder's messages."""
     run(grebe, "record", uri, file, "--samples", count)
     return numpy.fromfile(file.with_suffix(".sigmf-data"), "c8"), json.loads(file.read_text())["captures"]
 
@@ -211,7 +212,7 @@ def zeromq_in(grebe, folder, kind, tags):
     begin = int(numpy.flatnonzero(sent == got[0])[0])
     check(f"{what}: the samples", got.tobytes() == numpy.roll(numpy.tile(sent, 2), -begin).tobytes())
     if tags:
-        # Who comes in the middle hears of the frequency when the stream comes round.
+        # A late reader gets the frequency when the stream repeats.
         check(f"{what}: the frequency", captures[-1]["core:frequency"] == FREQUENCY_HZ)
     else:
         check(f"{what}: without a gap", len(captures) == 1)
@@ -252,7 +253,7 @@ def osmosdr_client(port, count, file):
 
 
 def rtl_tcp_server(grebe, folder):
-    """What gr-osmosdr gets of grebe's server is what was recorded: it makes (n - 127.4) / 128 of each byte."""
+    """gr-osmosdr receives the recorded samples from grebe's server, each byte as (n - 127.4) / 128."""
     recording, got = folder / "cu8.sigmf-meta", folder / "osmosdr.c8"
     run(grebe, "sg", "--format", "cu8", "--wave", "qpsk", "--rate", "1M", "--samples", 10 * LENGTH, "--free-run", "--to", recording)
     playing = subprocess.Popen([str(grebe), "play", str(recording), "--to", "rtl_tcp://127.0.0.1:0?listen"], stderr=subprocess.PIPE, text=True)

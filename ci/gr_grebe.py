@@ -146,7 +146,7 @@ def between_processes(grebe_command, folder):
 
 
 def mistakes(folder):
-    """The reason is told, and the graph ends."""
+    """A failure is reported and ends the graph."""
     file = str(folder / "recorded.sigmf-meta")
     for settings, says in (({"type": "short"}, "give complex"), ({"channels": 2}, "give channels=1")):
         block = source(file, **settings)

@@ -32,11 +32,11 @@ PERIOD = 65_536  # two places of the wave are alike only so far apart; of the ra
 RATE = 3 * PERIOD
 SITES = {"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}
 ROUTER = "198.18.0.1"
-# What runs where; who records under a name of its own begins a new recording each time.
+# Producers and recorders by host. Each recorder starts a new recording per run.
 STREAMS = {"a1": "lab/a1/adc", "a2": "lab/a2/adc", "b1": "lab/b1/adc"}
 RECORDERS = {"a3": ["lab/a1/adc", "lab/a2/adc"], "b1": ["lab/a1/adc"], "b2": ["lab/a2/adc", "lab/b1/adc"]}
 GROUP = "udp://239.77.7.7:5077?ttl=1"
-# A graph over both sites, run at a3: a source, a stage that it passes through, and a recorder behind each.
+# A graph over both sites, run at a3: a source, an intermediate stage, and a recorder after each.
 GRAPH = '''
 stage = [
     { id = "adc", kind = "synth", host = "a1", params = { rate = RATE, wave = "saw", frequency = FREQUENCY, latency = "20ms" } },
@@ -51,7 +51,8 @@ edge = [
 ]
 host = [{ name = "a1", restart = "always" }, { name = "b1", restart = "always" }, { name = "b2", restart = "always" }]
 '''
-# In place of ssh: into the namespace of a host, whose cable it does not need. What runs there is killed by its number.
+# Replaces ssh: enters the namespace of a host, without its cable. The harness kills processes by
+# their number.
 SSH = '''#!/bin/sh
 while [ "$1" != -- ]; do
     [ "$1" = -G ] && { for host; do :; done; sed -n "s/^$host /hostname /p" FOLDER/addresses; exit; }
@@ -71,7 +72,7 @@ def main():
     parser.add_argument("--graph", action="store_true", help="the graph alone: a command without Zenoh will do")
     parser.add_argument("--link", default="50,20,0.001", help="Mbit/s, ms one way, loss")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
-    parser.add_argument("--keep", action="store_true", help="keep the recordings and what everybody said")
+    parser.add_argument("--keep", action="store_true", help="keep the recordings and the output of all processes")
     options = parser.parse_args()
     reason = "no root" if os.geteuid() else None if shutil.which("ip") else "no ip (iproute2)"
     reason = reason or (None if run(["ip", "netns", "add", RUN], check=False) == 0 else "no network namespaces")
@@ -108,7 +109,7 @@ class Lab:
         self.options, self.folder = options, folder
         self.dice = random.Random(options.seed)
         self.hosts = [host for hosts in SITES.values() for host in hosts]
-        self.running = {}  # of a host: what runs there, by what it is
+        self.running = {}  # per host: its processes by key
         self.recordings = []  # (name of the stream, its file, whether its recorder ended by itself)
         self.base = []
         self.names, self.changed = {}, {}  # what the observer sees, and since when
@@ -168,7 +169,7 @@ class Lab:
         gate = next(self.gates[site] for site, hosts in SITES.items() if host in hosts)
         run(["ip", "-n", gate, "link", "set", host, "up" if is_in else "down"])
 
-    # What runs
+    # Processes
 
     def start(self):
         if not self.options.graph:
@@ -220,7 +221,7 @@ class Lab:
         self.base.append(self.graph)
 
     def graph_recordings(self):
-        """That of the host that runs it, and those of b1, each behind the one before."""
+        """The recordings of the host that runs the graph, and those of b1, in order."""
         numbered = lambda file: int(file.stem.partition("_")[2] or 1)
         return [self.folder / "graph.sigmf-meta", *sorted((self.folder / "b1").glob("far*.sigmf-meta"), key=numbered)]
 
@@ -271,7 +272,7 @@ class Lab:
         with self.lock:
             return {name for name, is_there in self.names.items() if is_there}
 
-    # What is done to it
+    # Faults
 
     def havoc(self, duration_s):
         until = time.monotonic() + duration_s
@@ -347,7 +348,7 @@ class Lab:
     def end(self):
         self.graph.send_signal(signal.SIGINT)
         status = ended(self.graph)
-        self.check(status == 130, f"the graph did not end in order when it was asked to: {status}")
+        self.check(status == 130, f"the graph did not end normally after SIGINT: {status}")
         for host in self.hosts:
             for key, process in self.running[host].items():
                 if key not in STREAMS.values():
@@ -355,14 +356,14 @@ class Lab:
         for host in self.hosts:
             for key, process in self.running[host].items():
                 if key not in STREAMS.values():
-                    self.check(ended(process) == 130, f"{key.name} did not end when it was asked to: {process.poll()}")
+                    self.check(ended(process) == 130, f"{key.name} did not end after SIGINT: {process.poll()}")
         for host, name in STREAMS.items():
             producer = self.running[host][name]
             producer.send_signal(signal.SIGINT)
-            self.check(ended(producer) == 130, f"{name} did not end when it was asked to: {producer.poll()}")
+            self.check(ended(producer) == 130, f"{name} did not end after SIGINT: {producer.poll()}")
         self.check(patiently(lambda: not self.listed()), f"all have ended, and {self.listed()} are listed")
 
-    # What came of it
+    # Results
 
     def judge(self):
         reference = self.folder / "made.sigmf-meta"
@@ -392,7 +393,8 @@ class Lab:
                     wrong = f"from sample {at} on it is not what the generator makes of index {index}"
                 if at in begun or next_index is None:
                     segments += 1
-                    # Who saw a producer's first frame knows what was left out before it; who came later does not ask.
+                    # A recorder that has a producer's first frame knows the drops before it. A
+                    # later one does not need them.
                     heads += [head + index for head in heads]
                 elif index < next_index:
                     wrong = f"at sample {at} the index goes back from {next_index} to {index}, and no label says why"
@@ -405,8 +407,8 @@ class Lab:
                 report = json.loads(process.stdout.read())
                 told = report["losses"]
                 told_lost = told["network_samples"] + told["late_samples"] + told["generator_samples"]
-                self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, and {report['samples']} were told")
-                self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, and {told_lost} were told")
+                self.check(report["samples"] == len(data), f"{file.name} has {len(data)} samples, but the report says {report['samples']}")
+                self.check(told_lost - here in heads, f"{file.name} lacks {here} samples by its indices, but the report says {told_lost}")
         asked = [log for log in self.folder.glob("*-a3.log") if "by udp on request" in log.read_text()]
         self.check(asked or not STREAMS, "no reader beside a producer had datagrams from it on request")
         self.judge_graph(table)

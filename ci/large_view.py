@@ -355,7 +355,7 @@ def exact(grebe, recording, folder, count):
         told = json.loads(said.stdout)
         inexact += not told["exact"]
         channel = told["channels"][0]
-        # What is measured begins and ends with the window, to the sample or to a node.
+        # The measurement covers the window exactly, or to a node of the summary.
         own = recording.read(first, length)
         around = length // 1000 + 512
         near = recording.read(max(first - around, 0), length + 2 * around)

@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 
 WIDTH, HEIGHT = 1280, 800
-# Seconds in which no more than so many pixels change: grebe says how much of the file is read, and Audacity imports first, behind a clock.
+# Seconds with few changed pixels until a window counts as settled. grebe shows its progress, and
+# Audacity imports first.
 SETTLE = {"": (2, WIDTH * HEIGHT // 200), "audacity": (6, 0)}
 KEPT = Path(__file__).resolve().parent.parent / "target" / "ci"
 
@@ -84,7 +85,7 @@ def show(command, home, limit_s, settle, name):
                 changed = now
             last = pixels
         peak_mb = max(peak_mb, memory_mb(program.pid))
-        # A pointer, or a box with a word of patience, is no picture.
+        # A mere pointer or a progress box does not count as the picture.
         if now - changed > settle[0] and np.count_nonzero(last != blank) > WIDTH * HEIGHT // 10:
             break
         time.sleep(0.02)
@@ -134,7 +135,7 @@ def write_files(folder):
 
 
 def audacity_home(folder):
-    """Without its greetings, and what it was killed at the last time."""
+    """Disables its greeting and its recovery after a kill."""
     home = folder / "home"
     shutil.rmtree(home, ignore_errors=True)
     place = home / ".config" / "audacity"

@@ -213,7 +213,7 @@ def open_find(page):
 
 
 def look_for(page, words):
-    """Types a search; what is said when it is over."""
+    """Types a search. Returns the final message."""
     page.run(f"{TYPED}.value = {json.dumps(words)}, {TYPED}.form.requestSubmit()")
     button = f"root.querySelector('aside[aria-label=found] .wide')?.textContent === {json.dumps(words)}"
     return page.wait(f"{button} && /(searched|not searched: )/.test({FOUND}) && !{FOUND}.includes(' % ') && {FOUND}", f"the end of a search for {words}")
@@ -233,7 +233,7 @@ def find(page):
     page.wait('root.querySelector(".exact").textContent === "exact"', "its picture")
     page.screenshot(KEPT / "page-find.png")
     open_find(page)
-    check("what means nothing is said", "edge, pulse" in look_for(page, "glitch"))
+    check("an invalid expression gets an error", "edge, pulse" in look_for(page, "glitch"))
     page.press("Escape")
     page.press("End")
     page.wait(f'{STATE} === "LIVE" && !root.querySelector("aside[aria-label=found]")', "live again")
@@ -292,7 +292,7 @@ def links(browser, page, server):
     stranger = browser.page(1280, 720)
     stranger.go(server.base + "#token=wrong")
     stranger.wait("root.querySelector('dialog[open] input[type=password]')?.getClientRects().length", "the question for a token")
-    check("a wrong token is asked for again", not stranger.run(f"{CYCLES} > 0"))
+    check("a wrong token is requested again", not stranger.run(f"{CYCLES} > 0"))
     stranger.run(f"""(() => {{ const input = root.querySelector("dialog input[type=password]"); input.value = {json.dumps(server.token)};
         input.form.requestSubmit(); }})()""")
     stranger.wait(f'{STATE} === "LIVE"', "the right token")
@@ -306,7 +306,7 @@ def source(browser, page, grebe):
     page.wait("!!root.querySelector('aside[aria-label=source]')", "what can be changed")
     page.click("slower")
     page.wait(f"{NOTICE}.includes('--control')", "words for who may only look")
-    check(f"who may only look is told so: {page.run(NOTICE)}", True)
+    check(f"a viewer without control gets a notice: {page.run(NOTICE)}", True)
     page.click("source")
     server = Server(grebe, "--control", link=2)
     other = browser.page(1280, 720)
@@ -361,7 +361,7 @@ def cut(browser, server):
     page.wait(f'{STATE} === "LIVE" && {DIVISION} === "500 µs/div"', "live through the way")
     way.cut()
     page.wait(f'{STATE} === "OFFLINE" && {NOTICE}.includes("Trying again")', "words about the cut")
-    check(f"a cut is said: {page.run(NOTICE)}", page.run("!!root.querySelector('.name')"))
+    check(f"a lost connection gets a notice: {page.run(NOTICE)}", page.run("!!root.querySelector('.name')"))
     page.screenshot(KEPT / "page-cut.png")
     time.sleep(5)
     check("... as long as it lasts", page.run(STATE) == "OFFLINE")
@@ -473,7 +473,7 @@ def modules(page):
 
 
 def vectors(page):
-    """What the Rust codec wrote, the page's own decoder reads."""
+    """The page's decoder reads the output of the Rust codec."""
     messages = Path("crates/grebe-serve/tests/vectors.json").read_text()
     script = Path("ci/page_vectors.js").read_text()
     script = script[script.index("async") :].rstrip()

@@ -7,7 +7,7 @@
     if (a !== b) failed.push(`${what}: ${a}, expected ${b}`);
   };
 
-  // Whatever comes, it ends: with a picture or with a word about what is wrong.
+  // Every input ends with a picture or an error message.
   const { Session } = await load("data/wire.js");
   const { BadMessage } = await load("data/bytes.js");
   let seed = 7;

@@ -82,7 +82,7 @@ class Table:
         for path in self.folder.glob("*"):
             if path.name != "read.bin":
                 path.unlink()
-        # What is removed is given back to the disk in a while.
+        # The disk frees removed files after some time.
         time.sleep(0.5)
 
     def fio(self):
@@ -161,7 +161,7 @@ class Table:
         for part in self.options.reader_parts:
             with Reader(self.path("read.bin")) as reader:
                 rate, lost = self.grebe(part * beside)
-            self.note(f"grebe beside a process that reads, {part:.2f} of what fio has beside it", rate, baseline, lost)
+            self.note(f"grebe beside a reading process, {part:.2f} of fio beside it", rate, baseline, lost)
             self.note(f"  what that one reads ({part:.2f})", reader.rate, baseline)
             self.clean()
 

@@ -152,7 +152,7 @@ def at(ordered, part):
 
 
 def used(server, duration):
-    """Cores that the server takes for so long."""
+    """Mean number of cores that the server uses within a duration."""
     time.sleep(BEGINS_S)
     before = cpu_s(server)
     time.sleep(duration)
@@ -229,7 +229,7 @@ def look(token, span, columns, duration, jumps, places):
 
 
 def picture(body):
-    """The number of a message, and what its picture is of: when its newest sample was made, and what the history holds."""
+    """Number of a message, and its picture's range: time of the newest sample, and length of the history."""
     place = 1
 
     def varint():

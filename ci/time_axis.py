@@ -125,7 +125,7 @@ def view(folder):
                 made = hosts.made_ns(number, stream["left_index"])
                 offs.append(judge(f"view, {mode}, left edge of {number + 1}", axis, made))
                 offs[-1] = made
-            # What is drawn below each other was made so far apart; a column is 17 us.
+            # Difference of two instants drawn in one column of 17 us.
             apart = abs(offs[0] - offs[1]) / 1e3
             aligned.append(apart <= ALIGNED_US)
             print(f"  view, {mode}: left edges {apart:.1f} us apart")

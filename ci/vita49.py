@@ -36,7 +36,7 @@ def listening(command):
 
 
 def theirs(grebe, peer, folder):
-    """What they send is recorded: samples, rate, frequency, time, and each packet that is missing."""
+    """grebe records the crate's packets: samples, rate, frequency, time, and each missing packet."""
     sent = random.Random(1).randbytes(4 * LENGTH)
     (folder / "sent.ci16").write_bytes(sent)
     lost = [7, 40, 41, 42, *range(100, 120)]  # more than the packet count can tell
@@ -57,7 +57,7 @@ def theirs(grebe, peer, folder):
 
 
 def ours(grebe, peer, folder):
-    """What grebe sends they read, with the context."""
+    """The crate reads grebe's packets, with the context."""
     recording, got = folder / "ours.sigmf-meta", folder / "got.ci16"
     subprocess.run([grebe, "convert", f"{folder}/sent.ci16?rate=1M&frequency=433M", recording], check=True, capture_output=True)
     receiver, port = listening([peer, "recv", got])
@@ -70,7 +70,7 @@ def ours(grebe, peer, folder):
 
 
 def dissected(grebe, folder):
-    """Wireshark's dissector finds nothing wrong with what grebe sends, and says what grebe meant."""
+    """Wireshark's dissector accepts grebe's packets, and shows the same fields."""
     if not shutil.which("tshark"):
         print("skipped: Wireshark's dissector: tshark is not installed")
         return

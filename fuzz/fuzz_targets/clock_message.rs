@@ -4,8 +4,7 @@ use grebe_clock::internals::{Answer, MESSAGE_BYTES, Question};
 use grebe_clock::{Echo, Estimator};
 use libfuzzer_sys::fuzz_target;
 
-// Questions and answers of another host's clock: what is read is written as it was, and whatever a host says of its clock, the interval
-// is one.
+// Messages of another host's clock: writing and reading again gives the same, and every answer yields a valid interval.
 fuzz_target!(|input: (&[u8], Vec<[u64; 4]>)| {
     let (bytes, exchanges) = input;
     for kind in [1, 2] {

@@ -7,7 +7,7 @@ use grebe_recording::{CsvOptions, SampleFile, import_csv};
 use grebe_stages::Cancel;
 use libfuzzer_sys::fuzz_target;
 
-// The first byte says what the samples are said to be.
+// The first byte selects the format of samples.
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, text)) = bytes.split_first() else { return };
     let folder = tempfile::tempdir().expect("there is a temporary folder");

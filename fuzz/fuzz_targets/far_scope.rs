@@ -3,7 +3,7 @@
 use grebe_view::{FarMessage, FarScope, Finding, Sought};
 use libfuzzer_sys::fuzz_target;
 
-// What a server says to a viewer: messages, each with a byte before it that says how long it is, and whether it is text.
+// Messages of a server to a viewer, each with a byte of length and type before it.
 fuzz_target!(|bytes: &[u8]| {
     let (mut scope, link) = FarScope::new("grebe fuzz", "there", || {});
     scope.connected("", 1, 60.0);

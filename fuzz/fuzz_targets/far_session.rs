@@ -7,7 +7,7 @@ use grebe_view::{
 };
 use libfuzzer_sys::fuzz_target;
 
-// What a viewer says to a server: a line a message. Whatever it asks for, its answers are understood by a viewer.
+// Messages of a viewer to a server, one per line. A viewer understands all answers.
 fuzz_target!(|text: &str| {
     let (mut feed, link) = ScopeFeed::new(1 << 18);
     let header =
@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
     feed.finish();
     let _ = greeting(text);
     let hello = greeting(r#"{"hello":{"protocol":1}}"#).unwrap();
-    // A search finds something for each letter that it is asked.
+    // The search finds an event per letter of its expression.
     let finder = Finder::new(|sought| {
         let (side, finding) = Finding::begin();
         let event = |(place, letter): (usize, char)| FoundEvent {

@@ -4,7 +4,7 @@ use grebe_frame::{BatchPool, Header};
 use grebe_view::{FarMessage, FarOffer, PageSession, Right, ScopeFeed, SourceStatus, greeting};
 use libfuzzer_sys::fuzz_target;
 
-// What a page says to a server: first what is set, then a line a message. Whatever it does, words come, and what it is told is JSON.
+// Messages of a page to a server: settings, then one per line. Every answer is JSON.
 fuzz_target!(|text: &str| {
     let (mut feed, link) = ScopeFeed::new(1 << 18);
     let header =

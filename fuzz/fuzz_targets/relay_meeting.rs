@@ -6,7 +6,8 @@ use grebe_packet::Key;
 use grebe_relay::{Meeting, Side, Via};
 use libfuzzer_sys::fuzz_target;
 
-// An end whose relay, and whoever else reaches it, say what they like: it sends a bounded number of messages, and only to the relay.
+// An end with an arbitrary relay and arbitrary other senders: it sends a bounded number of messages, and only to the
+// relay.
 fuzz_target!(|input: (u8, Vec<(u8, Vec<u8>)>)| {
     let (kind, came) = input;
     let side = if kind & 1 == 0 { Side::Waits } else { Side::Asks };

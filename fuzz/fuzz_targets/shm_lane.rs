@@ -2,5 +2,5 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// What a consumer does and writes into its own lane, step by step.
+// Actions and writes of a consumer in its own lane, step by step.
 fuzz_target!(|input: (u8, Vec<(u8, u16, u64)>)| grebe_shm::fuzz::lane(input.0, input.1));

@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// A rate in kHz, then reads of eleven bytes: samples, what is told with them, a time.
+// A rate in kHz, then reads of eleven bytes: samples, flags, a time.
 fuzz_target!(|input: &[u8]| {
     let Some((rate, reads)) = input.split_first_chunk::<2>() else { return };
     let reads: Vec<(u16, Option<i64>, bool)> = reads

@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(summary.extremes(0, level, 0..count + 1, &mut nodes).is_err());
         nodes.clear();
     }
-    // As it is asked while it and its recording are still being copied.
+    // Queries during a copy of the summary and its recording.
     for samples in [0..1, 0..summary.known_samples(), summary.known_samples() / 2..u64::MAX] {
         let bytes = summary.bytes_of(samples);
         assert!(bytes.start <= bytes.end, "{bytes:?}");

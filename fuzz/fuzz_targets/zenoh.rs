@@ -1,4 +1,4 @@
-//! A message of frames, what somebody announces or asks for, and what a process of the lab counts.
+//! Messages of frames, announcements, requests, and counts of processes.
 #![no_main]
 
 use grebe_flow::telemetry::HostReport;
@@ -14,7 +14,7 @@ fuzz_target!(|input: (u8, &[u8], &[u8])| {
     }
 });
 
-/// What is accepted is printable, and says the same when it is sent on.
+/// Accepted reports are printable, and writing and reading again gives the same.
 fn counts(json: &[u8]) {
     let Ok(told) = HostReport::parse(json) else { return };
     let stages = told.report.stages.iter().map(|stage| &stage.name);

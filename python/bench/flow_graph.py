@@ -125,7 +125,7 @@ def zmq_to_grebe(samples: int, address: str, kind: str = "zmq") -> tuple[float, 
 
 
 def udp_to_gnuradio(samples: int, address: str) -> tuple[float, float]:
-    """What its source gets of what its sink sends; what the kernel drops between them is sent for nothing."""
+    """Rate at GNU Radio's UDP source from its UDP sink; the kernel drops the rest."""
     out = network.udp_source(ITEM, 1, int(address.split(":")[-1]), NUMBERED, PACKET, False, False, False)
     child = sender("udp", address)
     try:
@@ -192,8 +192,8 @@ def main() -> None:
     if asked.grebe:
         COMMAND[:] = [asked.grebe]
     elif not grebe:
-        parser.error("there is no wheel: install it, or give --grebe")
-    # What its UDP source gets in a second is little: fewer samples take as long.
+        parser.error("the wheel is not installed: install it, or give --grebe")
+    # Its UDP source is slow: fewer samples take as long.
     many, few = asked.samples, asked.samples // 200
     rows: dict[str, tuple[int, Callable[[int, int], tuple[float, float]]]] = {
         "a flow graph alone": (many, lambda samples, _: alone(samples)),

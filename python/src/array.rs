@@ -50,7 +50,7 @@ impl Rows {
             [channels, samples] => (*channels, *samples),
             _ => return Err(Kind::Usage.error("an array of channels x samples is needed")),
         };
-        // Who reads a row of another array would read what is not its own.
+        // A row of another layout would read foreign memory.
         if samples > 1 && view.strides()[1] != view.item_size() as isize {
             return Err(Kind::Usage
                 .error("the samples of a channel do not follow one another: np.ascontiguousarray helps"));

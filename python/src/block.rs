@@ -1,4 +1,4 @@
-//! What a stream is read in.
+//! Blocks of a stream.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -110,7 +110,7 @@ impl Block {
         self.index
     }
 
-    /// What is missing before the block.
+    /// Gap before the block.
     #[getter]
     fn gap(&self) -> Gap {
         Gap(self.missing)
@@ -159,13 +159,13 @@ impl Block {
         dtype(py, self.header.format).cloned()
     }
 
-    /// What the producer says that the stream is, with SigMF's keys; empty where it says nothing.
+    /// The producer's description, with SigMF's keys; possibly empty.
     #[getter]
     fn description<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         as_dict(py, self.described.as_deref())
     }
 
-    /// Whether the same is said of both blocks, without looking at what.
+    /// Whether both blocks have the same description, without comparing it.
     fn _is_described_as(&self, other: &Self) -> bool {
         match (&self.described, &other.described) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -264,10 +264,10 @@ impl Gap {
         self.0.source
     }
 
-    /// Those that were lost on the way: in a network, in a kernel, or dropped by the producer for this reader.
+    /// Samples lost in transit: in a network, in a kernel, or dropped by the producer for this reader.
     #[getter]
-    fn way(&self) -> u64 {
-        self.0.way
+    fn transit(&self) -> u64 {
+        self.0.transit
     }
 
     /// Those that were dropped here, because this reader was too slow.
@@ -285,9 +285,9 @@ impl Gap {
     }
 
     fn __repr__(&self) -> String {
-        let Missing { source, way, reader } = self.0;
+        let Missing { source, transit, reader } = self.0;
         format!(
-            "<Gap of {} samples: {source} at the source, {way} on the way, {reader} at this reader>",
+            "<Gap of {} samples: {source} at the source, {transit} in transit, {reader} at this reader>",
             self.0.samples()
         )
     }

@@ -23,18 +23,18 @@ impl<'a> Envelope<'a> {
         Self { file, summary, nodes: Vec::new(), numbers: Vec::new() }
     }
 
-    /// Smallest and largest sample of a lane (a channel, or I or Q of one) within these places, which lie within the recording;
-    /// those of cu8 around 0.
+    /// Smallest and largest sample of a lane (a channel, or I or Q of one) within these positions, which lie within the
+    /// recording. Those of cu8 are around 0.
     ///
     /// # Errors
-    /// What the files say.
+    /// Errors of the files.
     pub(crate) fn extremes(&mut self, lane: usize, places: Range<u64>) -> Result<Extremes, Error> {
         let mut found = Extremes { min: f32::INFINITY, max: f32::NEG_INFINITY };
         self.add(lane, places, u64::BITS - 1, &mut found)?;
         Ok(found)
     }
 
-    /// Adds the whole nodes of the coarsest level not above this one, and what is left at both ends by finer ones.
+    /// Adds the whole nodes of the coarsest level up to this one, and the rest at both ends by finer ones.
     fn add(
         &mut self,
         lane: usize,

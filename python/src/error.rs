@@ -8,7 +8,7 @@ use grebe_recording::Error as RecordingError;
 use grebe_stages::Error as StreamError;
 use pyo3::prelude::*;
 
-/// Which exception of `grebe` it is: by what the command's exit status tells apart.
+/// The exception class of `grebe`, by the same distinctions as the command's exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `grebe.Error`.
@@ -54,7 +54,7 @@ pub(crate) fn of_stream(error: impl Into<StreamError>) -> PyErr {
     kind(&error).error(error.to_string())
 }
 
-/// How a graph ended badly; its stages have no names that the caller gave, so only what they say is told.
+/// The error of a graph. Its stages have no names from the caller, so only their message is included.
 #[cold]
 pub(crate) fn of_graph(error: GraphError) -> PyErr {
     match error {

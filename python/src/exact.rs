@@ -15,7 +15,7 @@ use crate::error::{Kind, raise};
 use crate::pieces::Piece;
 use crate::reader::Reader;
 
-/// What becomes of missing samples.
+/// Handling of missing samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gaps {
     Raise,
@@ -24,22 +24,22 @@ pub(crate) enum Gaps {
     Skip,
 }
 
-/// What a step of reading came to.
+/// Result of a step of reading.
 pub(crate) enum Step<'py> {
-    /// All that was asked for.
+    /// All requested samples.
     Whole(Bound<'py, PyAny>),
-    /// What there was before the stream ended.
+    /// The samples before the end of the stream.
     Ended(Bound<'py, PyAny>),
     /// More has to come.
     Wants,
 }
 
-/// What was taken from the reader and not handed out yet.
+/// Samples taken from the reader and not returned yet.
 #[derive(Default)]
 pub(crate) struct Exact {
     staged: Option<Staged>,
     rest: Option<Rest>,
-    /// What an array without samples is like.
+    /// Header for an array without samples.
     last: Option<Header>,
 }
 
@@ -65,10 +65,10 @@ struct Rest {
 }
 
 impl Exact {
-    /// Takes what there is, up to `length` samples per channel.
+    /// Takes available samples, up to `length` per channel.
     ///
     /// # Errors
-    /// `GapError` under [`Gaps::Raise`], with what came before the gap: the next step goes on behind it.
+    /// `GapError` under [`Gaps::Raise`], with the samples before the gap. The next step continues after it.
     pub(crate) fn step<'py>(
         &mut self,
         py: Python<'py>,
@@ -97,7 +97,7 @@ impl Exact {
                 if gaps == Gaps::Raise && missing > 0 {
                     let (missing, index) = (rest.piece.missing, rest.piece.header.first_sample_index);
                     let before = self.cut(py)?.unbind();
-                    let whose = (missing.source, missing.way, missing.reader);
+                    let whose = (missing.source, missing.transit, missing.reader);
                     return Err(raise("_gap_error", (before, index, whose)));
                 }
             }
@@ -137,7 +137,7 @@ impl Exact {
         }
     }
 
-    /// What was taken, as a block, for who goes on block by block.
+    /// The samples taken so far, as a block, for callers that continue by block.
     pub(crate) fn take_rest(&mut self, py: Python<'_>) -> PyResult<Option<Block>> {
         if self.staged.is_none() && self.rest.is_none() {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Exact {
         Block::copied(py, &rest.piece, rest.skip).map(Some)
     }
 
-    /// What was read so far, as an array.
+    /// The samples so far, as an array.
     fn cut<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(staged) = self.staged.take() else {
             let (format, channels) =
@@ -165,7 +165,7 @@ impl Exact {
         let Some(staged) = self.staged.take() else { return Ok(()) };
         if staged.filled > length {
             self.staged = Some(staged);
-            let message = "fewer samples are asked for than an interrupted read has taken: read as many as before, or go on with blocks";
+            let message = "an interrupted read has taken more samples than requested now: read as many as before, or continue with blocks";
             return Err(Kind::Usage.error(message));
         }
         let mut longer = Staged::new(py, staged.header, staged.index, length)?;

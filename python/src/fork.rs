@@ -1,4 +1,4 @@
-//! What a process made belongs to it: a child that it forks has neither its threads nor its leases.
+//! Binds objects to their process: a forked child has neither its threads nor its leases.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ pub(crate) struct Own<T> {
     forks: Forks,
 }
 
-/// Which process it was: so many forks behind the first that imported the module.
+/// Number of forks since the process that imported the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Forks(u32);
 

@@ -31,10 +31,10 @@ pub(crate) fn dtype(py: Python<'_>, format: SampleFormat) -> PyResult<&Bound<'_,
     Ok(all[format as usize].bind(py))
 }
 
-/// The format that a name (`"ci16"`) or something that NumPy takes for a `dtype` stands for.
+/// The format of a name (`"ci16"`) or of a NumPy `dtype`.
 ///
 /// # Errors
-/// `UsageError`: there is no such format.
+/// `UsageError`: unknown format.
 pub(crate) fn of(named: &Bound<'_, PyAny>) -> PyResult<SampleFormat> {
     let py = named.py();
     if let Ok(name) = named.extract::<String>()
@@ -44,7 +44,7 @@ pub(crate) fn of(named: &Bound<'_, PyAny>) -> PyResult<SampleFormat> {
     }
     let unknown = || {
         let known = "i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32";
-        Kind::Usage.error(format!("{named} is no format of samples: there are {known}"))
+        Kind::Usage.error(format!("unknown sample format {named}; supported: {known}"))
     };
     let asked = py.import("numpy")?.getattr("dtype")?.call1((named,)).map_err(|_| unknown())?;
     for format in SampleFormat::ALL {

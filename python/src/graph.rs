@@ -29,7 +29,7 @@ struct Graphs {
     _telemetry: Option<Telemetry>,
 }
 
-/// The text of a graph file as it is written again; everything that is wrong with it is told at once.
+/// The normalised text of a graph file. The error lists all mistakes at once.
 #[pyfunction]
 pub(crate) fn check_graph(text: &str, origin: &str, functions: Functions) -> PyResult<String> {
     let parsed = with_functions(functions, Failure::default(), || parse(text, origin));
@@ -67,7 +67,8 @@ impl RunningGraph {
         serde_json::to_string(&(self.observe)()).map_err(|error| Kind::General.error(error.to_string()))
     }
 
-    /// Waits until every stage has ended, for so many seconds at most; whether they have. Tells no error.
+    /// Waits until every stage has ended, up to `timeout` seconds. Returns whether they have. Raises no error of the
+    /// graph.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let timeout = timeout.map(seconds).transpose()?;
@@ -136,7 +137,7 @@ fn kinds() -> Kinds {
     kinds
 }
 
-/// With the stage's name, and what its function raised as the cause.
+/// With the stage's name, and the function's exception as the cause.
 #[cold]
 fn error_of(error: Error, failure: &Failure) -> PyErr {
     let told = match &error {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::error::Kind;
 
-/// What tells the thread that waits how the work goes on.
+/// Reports progress to the waiting thread.
 pub(crate) struct Teller<N>(SyncSender<N>);
 
 impl<N> Teller<N> {
@@ -19,7 +19,7 @@ impl<N> Teller<N> {
         let _ = self.0.send(news);
     }
 
-    /// Tells what the next of its kind says better: it is left out where too much is unheard.
+    /// Reports news that later news replaces. Dropped if too much waits.
     pub(crate) fn tell_if_heard(&self, news: N) {
         let _ = self.0.try_send(news);
     }
@@ -40,10 +40,10 @@ pub(crate) struct Patience {
     pub(crate) after_cancel: Duration,
 }
 
-/// Has `work` done by a thread of its own; `hear` is called with what it tells, by this thread.
+/// Runs `work` in a thread. This thread calls `hear` with its news.
 ///
 /// # Errors
-/// What a signal raises, and what `hear` does, after which the work is cancelled; `Timeout`; that there is no thread.
+/// Exceptions of signals and of `hear`, which cancel the work; `Timeout`; no thread is available.
 pub(crate) fn watched<N: Send + 'static, T: Send + 'static>(
     py: Python<'_>,
     name: &'static str,
@@ -67,7 +67,7 @@ pub(crate) fn watched<N: Send + 'static, T: Send + 'static>(
         };
         let is_late = patience.timeout.filter(|&timeout| began.elapsed() >= timeout);
         let outcome = outcome.and_then(|()| py.check_signals()).and_then(|()| match is_late {
-            Some(timeout) => Err(Kind::Timeout.error(format!("it was not there within {timeout:?}"))),
+            Some(timeout) => Err(Kind::Timeout.error(format!("it did not appear within {timeout:?}"))),
             None => Ok(()),
         });
         if let Err(error) = outcome {
@@ -86,5 +86,5 @@ fn next<N>(heard: &Mutex<Receiver<N>>, timeout: Duration) -> Result<N, RecvTimeo
 
 /// How soon a wait sees a signal.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What may be told before it is heard.
+/// Maximum news that wait.
 const UNHEARD_MAX: usize = 64;

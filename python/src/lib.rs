@@ -9,8 +9,8 @@
 //!  below    opening, job, turns -> error, fork, memory, array, format
 //! ```
 //!
-//! Samples of a block are a NumPy array over [`memory`]: the bytes of a lease. Reception and sending have threads of their own, a
-//! [`Graph`](grebe_flow::Graph) each; the thread that has the interpreter never waits without giving it up.
+//! Samples of a block are a NumPy array over [`memory`]: the bytes of a lease. Receiving and sending have threads of
+//! their own, each with a [`Graph`](grebe_flow::Graph). The thread with the interpreter releases it whenever it waits.
 
 mod array;
 mod block;

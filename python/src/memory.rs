@@ -59,12 +59,12 @@ struct Place {
     bytes: usize,
 }
 
-// SAFETY: an address; who reads or writes there is NumPy, under its own rules. What keeps the memory is beside it.
+// SAFETY: an address. Only NumPy reads or writes there, under its own rules. The owner of the memory is beside it.
 unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
-/// What keeps the memory that Python fills, for as long as there is an array of it.
+/// Owner of the memory that Python fills, while an array of it exists.
 enum Fill {
     Building(BatchMut),
     Frozen(#[expect(dead_code, reason = "it keeps the memory")] Batch),
@@ -104,11 +104,11 @@ impl Memory {
         }
     }
 
-    /// The batch that was filled and gets its frame by `push`, to be sent: no array that can be written to may be left. The memory
-    /// stays here, too.
+    /// The filled batch, to be sent after `push` adds its frame. No writable array may be left. The memory stays here,
+    /// too.
     ///
     /// # Errors
-    /// What `push` says; `None`: it was sent before, or this process is a fork.
+    /// The error of `push`. `None`: it was sent before, or this process is a fork.
     pub(crate) fn freeze<E>(
         &self,
         push: impl FnOnce(&mut BatchMut) -> Result<(), E>,

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use crate::error::of_stream;
 use crate::job::{Patience, watched};
 
-/// What `open` opens. It hands its notices to the function that it is given; they become records of the logger `grebe`.
+/// The result of `open`. Its notices become records of the logger `grebe`.
 ///
 /// # Errors
-/// Its own; `Timeout` where that takes longer than `timeout`; whatever a signal raises.
+/// Those of `open`; `Timeout` after `timeout`; exceptions of signals.
 pub(crate) fn opened<T: Send + 'static>(
     py: Python<'_>,
     cancel: &Cancel,

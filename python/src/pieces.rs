@@ -1,4 +1,4 @@
-//! Batches as pieces: what becomes a block each, with what is missing before it.
+//! Pieces of batches: each becomes a block, with the gap before it.
 //!
 //! ```text
 //!   batch --> frames --tracker--> pieces: a large frame alone (lent), small ones together (copied)
@@ -19,15 +19,15 @@ use crate::memory::Held;
 pub(crate) struct Missing {
     /// The producer never made them.
     pub(crate) source: u64,
-    /// On the way: in a network, in a kernel, or because the producer of shared memory dropped them for this reader.
-    pub(crate) way: u64,
+    /// In transit: in a network, in a kernel, or dropped by the producer of shared memory for this reader.
+    pub(crate) transit: u64,
     /// Here: this reader was too slow for the policy of its queue.
     pub(crate) reader: u64,
 }
 
 impl Missing {
     pub(crate) fn samples(&self) -> u64 {
-        self.source + self.way + self.reader
+        self.source + self.transit + self.reader
     }
 }
 
@@ -156,15 +156,15 @@ impl Splitter {
         }
     }
 
-    /// Who lost the samples of a gap.
+    /// The cause of a gap's loss.
     fn whose(&mut self, samples: u64, source: u64, dropped: u64) -> Missing {
         let source = source.min(samples);
-        // What the queue dropped lies in gaps of what comes out of it; some of it perhaps in one that is still to come.
+        // Drops of the queue are part of gaps in its output, some of which may be still to come.
         let reader = dropped.saturating_sub(self.told_dropped).min(samples - source);
         self.told_dropped += reader;
-        let missing = Missing { source, reader, way: samples - source - reader };
+        let missing = Missing { source, reader, transit: samples - source - reader };
         self.missing.source += missing.source;
-        self.missing.way += missing.way;
+        self.missing.transit += missing.transit;
         self.missing.reader += missing.reader;
         missing
     }

@@ -1,4 +1,4 @@
-//! What a path carries: the side that asks, and the side that answers.
+//! Measurement of a path: client and server.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::job::{Patience, Teller, watched};
 use crate::stream::seconds;
 use crate::transfer::address_of;
 
-/// Probes a path; the report as JSON. `progress` is told events as JSON.
+/// Probes a path. Returns the report as JSON. `progress` receives events as JSON.
 #[pyfunction]
 #[pyo3(signature = (ticket, *, max_rate, max_bytes, duration, allow_fast_public, size, interval, tcp_writes, amounts, progress))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -54,14 +54,15 @@ pub(crate) fn probe_path(
         cancel: cancel.clone(),
     };
     // A probe that waited for Python would measure Python.
-    let work =
-        move |teller: Teller<String>| probe(&ticket, &options, |event| teller.tell_if_heard(told(&event)));
+    let work = move |teller: Teller<String>| {
+        probe(&ticket, &options, |event| teller.tell_if_heard(event_json(&event)))
+    };
     let hear = |event: String| progress.map_or(Ok(()), |tell| tell.call1((event,)).map(drop));
     let report = watched(py, "grebe-probe", &cancel, SOON, work, hear)?.map_err(error_of)?;
     serde_json::to_string(&report).map_err(|error| Kind::General.error(error.to_string()))
 }
 
-/// Serves probes; how many there were. `on_ticket` is told the ticket's word first, `progress` who comes.
+/// Serves probes. Returns their number. `on_ticket` receives the ticket's word first, `progress` the clients.
 #[pyfunction]
 #[pyo3(signature = (on_ticket, *, listen, clients, idle_timeout, max_rate, max_bytes, duration, progress))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -99,7 +100,7 @@ pub(crate) fn serve_probes(
     watched(py, "grebe-probe", &cancel, SOON, work, hear)?.map_err(error_of)
 }
 
-fn told(event: &ProbeEvent) -> String {
+fn event_json(event: &ProbeEvent) -> String {
     let direction = |is_down: bool| if is_down { "down" } else { "up" };
     let value = match event {
         ProbeEvent::Waiting { ahead } => json!({ "event": "waiting", "ahead": ahead }),

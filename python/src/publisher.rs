@@ -40,7 +40,7 @@ impl Publisher {
             return Err(Kind::Usage.error("block=0: give samples per channel, 1 or more"));
         }
         let format = dtype.map_or(Ok(SampleFormat::F32), format::of)?;
-        let refused = |refusal| Kind::Usage.error(format!("no receiver takes such a stream: {refusal}"));
+        let refused = |refusal| Kind::Usage.error(format!("no receiver accepts such a stream: {refusal}"));
         let writer = FrameWriter::new(format, channels, rate).map_err(refused)?;
         if pace && rate <= 0.0 {
             return Err(Kind::Usage.error("pace needs a rate: samples are sent when they are due"));
@@ -119,7 +119,7 @@ impl Publisher {
         self.0.describe(py, description_of(py, Some(description))?)
     }
 
-    /// What was counted until now.
+    /// Counts so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.0.stats(py)
     }
@@ -145,7 +145,7 @@ impl Publisher {
     }
 }
 
-/// A description from what Python has: a dict with SigMF's keys.
+/// A description from a Python dict with SigMF's keys.
 fn description_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Description> {
     let Some(given) = given else { return Ok(Description::default()) };
     let text: String = py.import("json")?.call_method1("dumps", (given,))?.extract()?;

@@ -47,7 +47,7 @@ impl Reader {
         }
     }
 
-    /// What `take` will answer next, so many pieces or some more, as far as it is there.
+    /// The available pieces that `take` will return next, at least `pieces` of them if possible.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -99,7 +99,7 @@ impl Reader {
         self.splitter.clear();
     }
 
-    /// What is missing of the stream, by where it was lost.
+    /// Missing samples of the stream, by the place of their loss.
     pub(crate) fn missing(&self) -> Missing {
         self.splitter.missing
     }

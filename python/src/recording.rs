@@ -76,13 +76,13 @@ impl Recording {
         dtype(py, self.format).cloned()
     }
 
-    /// What a person should know of how the file was read, a line each.
+    /// Notices about reading the file, a line each.
     #[getter]
     fn notes(&self, py: Python<'_>) -> Vec<String> {
         self.file(py, |file| file.notes().to_vec())
     }
 
-    /// What the file says of its samples from this place on, with SigMF's keys.
+    /// The file's description of its samples from this position on, with SigMF's keys.
     #[pyo3(signature = (position=0))]
     fn description<'py>(&self, py: Python<'py>, position: u64) -> PyResult<Bound<'py, PyAny>> {
         let description = self.file(py, |file| file.description(position).cloned());
@@ -99,7 +99,7 @@ impl Recording {
         self.file(py, |file| file.segments().iter().map(segment).collect())
     }
 
-    /// Place, length, and what the file says of it as JSON.
+    /// Position, length, and the file's annotation as JSON.
     fn _annotations(&self, py: Python<'_>) -> Vec<(u64, u64, String)> {
         self.file(py, |file| {
             let annotations = file.annotations().iter();
@@ -204,7 +204,7 @@ impl Recording {
     }
 }
 
-/// What numbers around zero are less than samples of cu8.
+/// Offset between numbers around zero and samples of cu8.
 const CU8_ZERO: f32 = 127.5;
-/// What a recording's window holds.
+/// Size of a recording's window.
 const WINDOW_BYTES: usize = 1 << 20;

@@ -26,16 +26,16 @@ use crate::stream::seconds;
 use crate::trigger::slope_of;
 use crate::turns::{Turns, locked};
 
-/// A stream with a scope behind it, which draws it where it is asked to. `grebe.Scope` stands on it.
+/// A stream with a scope, which draws it on request. The base of `grebe.Scope`.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct StreamScope {
     /// Without what lets anybody in.
     name: String,
     link: ScopeLink,
-    look: Look,
+    settings: ScopeSettings,
     channels: Vec<ChannelSetup>,
     status: Status,
-    /// What a browser shows of it, where it is served.
+    /// The page for a browser, if it is served.
     page: Option<String>,
     /// Whether the last picture was of a stream that is over.
     is_ended: Arc<AtomicBool>,
@@ -54,7 +54,7 @@ enum Behind {
 
 /// How it is drawn.
 #[derive(Clone, Copy)]
-struct Look {
+struct ScopeSettings {
     span_s: Option<f64>,
     theme: ThemeChoice,
     spectrum: bool,
@@ -97,10 +97,10 @@ impl StreamScope {
             None => TriggerOptions::default(),
         };
         let theme = if dark { ThemeChoice::Dark } else { ThemeChoice::Light };
-        let look = Look { span_s: span, theme, spectrum, xy, trigger };
+        let settings = ScopeSettings { span_s: span, theme, spectrum, xy, trigger };
         let timeout = timeout.map(seconds).transpose()?;
         if uri.starts_with("serve://") {
-            return Self::far(py, uri, look, timeout);
+            return Self::remote(py, uri, settings, timeout);
         }
         let parsed: Uri = uri.parse().map_err(of_stream)?;
         let cancel = Cancel::default();
@@ -126,7 +126,7 @@ impl StreamScope {
         Ok(Self {
             name: uri.to_owned(),
             link,
-            look,
+            settings,
             channels: Vec::new(),
             status: Arc::new(move || status(&observe(), &name)),
             page: None,
@@ -158,7 +158,7 @@ impl StreamScope {
         })
     }
 
-    /// A picture of now, as PNG. Waits for the first sample, for so many seconds.
+    /// A picture of the present, as PNG. Waits up to `timeout` seconds for the first sample.
     #[pyo3(signature = (width=960, height=480, *, timeout=10.0))]
     fn png<'py>(
         &self,
@@ -167,7 +167,7 @@ impl StreamScope {
         height: u32,
         timeout: f64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        // What draws waits for a thread that a forked child does not have.
+        // Drawing needs a thread that a forked child does not have.
         if let Some(behind) = &*self.behind.lock(py)? {
             behind.get()?;
         }
@@ -178,15 +178,15 @@ impl StreamScope {
             wait: seconds(timeout)?,
             ..PngOptions::new("")
         };
-        let (link, look, status, channels) =
-            (self.link.clone(), self.look, self.status.clone(), self.channels.clone());
+        let (link, settings, status, channels) =
+            (self.link.clone(), self.settings, self.status.clone(), self.channels.clone());
         let work = move |_: Teller<()>| {
             let view = ViewOptions {
-                span: look.span_s,
-                theme: Some(look.theme),
-                spectrum: look.spectrum,
-                xy: look.xy,
-                trigger: look.trigger,
+                span: settings.span_s,
+                theme: Some(settings.theme),
+                spectrum: settings.spectrum,
+                xy: settings.xy,
+                trigger: settings.trigger,
                 channels,
                 ..ViewOptions::new(move || status())
             };
@@ -236,10 +236,15 @@ impl StreamScope {
 
 impl StreamScope {
     /// The scope of a stream that is served.
-    fn far(py: Python<'_>, uri: &str, look: Look, timeout: Option<Duration>) -> PyResult<Self> {
+    fn remote(
+        py: Python<'_>,
+        uri: &str,
+        settings: ScopeSettings,
+        timeout: Option<Duration>,
+    ) -> PyResult<Self> {
         let address: FarAddress = uri.parse().map_err(|why: String| {
-            // What was given has a token.
-            Kind::Usage.error(format!("no link of grebe serve: {why}"))
+            // The given link contains a token.
+            Kind::Usage.error(format!("invalid link of grebe serve: {why}"))
         })?;
         let cancel = Cancel::default();
         let page = address.page();
@@ -278,7 +283,7 @@ impl StreamScope {
         Ok(Self {
             name,
             link,
-            look,
+            settings,
             channels,
             status: Arc::new(status),
             page: Some(page),
@@ -297,7 +302,7 @@ impl StreamScope {
     }
 }
 
-/// What only the source knows.
+/// Status that only the source knows.
 fn status(snapshot: &Snapshot, name: &str) -> SourceStatus {
     let source = snapshot.stage("source");
     let own = |name| source.and_then(|source| source.own(name));
@@ -320,7 +325,7 @@ fn status(snapshot: &Snapshot, name: &str) -> SourceStatus {
 /// maxima, `float32`, not-a-number where nothing is), or, where the last is true, rows of brightness from 0 to 1, the first at the top.
 type LaneOf<'py> = (String, String, Bound<'py, PyAny>, f64, f64, bool);
 
-/// What a lane shows.
+/// Content of a lane.
 enum Content {
     Columns(Vec<Column<f32>>),
     /// Cells per row, and all cells.
@@ -397,7 +402,7 @@ pub(crate) fn draw_png<'py>(
     Ok(PyBytes::new(py, &png.map_err(|error| Kind::Usage.error(error.to_string()))?))
 }
 
-/// Columns that fill the plot of a picture so many pixels wide.
+/// Number of columns in a picture `width` pixels wide.
 #[pyfunction]
 pub(crate) fn plot_columns(width: u32) -> usize {
     grebe_scope::raster::plot_columns(width)

@@ -158,7 +158,7 @@ impl Sending {
         match index.map_err(|refused| self.why(py, refused))? {
             None => Ok(()),
             Some(index) => {
-                let message = format!("drop({n}) behind {index} samples: a stream has {INDEX_MAX} at most");
+                let message = format!("drop({n}) after {index} samples: a stream has {INDEX_MAX} at most");
                 Err(Kind::Usage.error(message))
             }
         }

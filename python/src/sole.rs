@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::memory::Memory;
 
-/// What was handed to Python to be filled.
+/// An array handed to Python to be filled.
 pub(crate) struct Filled {
     pub(crate) array: Py<PyAny>,
     hidden: Py<PyAny>,

@@ -77,7 +77,7 @@ impl ChannelSpectrum {
         Ok(())
     }
 
-    /// The lines of every transform of the samples, transforms x lines; one with a sample that is no number has none.
+    /// The lines of every transform of the samples, transforms x lines. NaN for one with an invalid sample.
     #[pyo3(signature = (i, q=None))]
     fn each<'py>(
         &mut self,
@@ -95,7 +95,7 @@ impl ChannelSpectrum {
         py.detach(|| {
             for number in 0..count {
                 let place = number * hop..number * hop + size;
-                // One transform at a time, so that one that is left out has its row all the same.
+                // One transform at a time, so that an invalid one still has its row.
                 let index = (number * size * 2) as u64;
                 let row = rows.row_mut(number);
                 put(None, row);
@@ -119,7 +119,7 @@ impl ChannelSpectrum {
         Ok(array)
     }
 
-    /// Transforms that were taken, and those that were left out because a sample was no number.
+    /// Numbers of valid transforms, and of those skipped for an invalid sample.
     fn counts(&self) -> (u64, u64) {
         either!(&self.0, spectrum => (spectrum.count(), spectrum.left_out()))
     }

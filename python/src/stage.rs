@@ -29,10 +29,10 @@ use crate::format;
 use crate::pieces::{Piece, Splitter};
 use crate::turns::locked;
 
-/// What Python gave for the stages of a graph: by name what takes blocks, and what is called at the end.
+/// Python's stages of a graph: by name the function for blocks, and the one for the end.
 pub(crate) type Functions = HashMap<String, (Py<PyAny>, Option<Py<PyAny>>)>;
 
-/// What a stage of a graph raised.
+/// The exception of a graph's stage.
 pub(crate) type Failure = Arc<Mutex<Option<PyErr>>>;
 
 thread_local! {
@@ -40,7 +40,7 @@ thread_local! {
     static GIVEN: RefCell<Option<(Functions, Failure)>> = const { RefCell::new(None) };
 }
 
-/// Has stages made of these functions by what `make` makes in this thread.
+/// Makes these functions available to stages that `make` creates in this thread.
 pub(crate) fn with_functions<T>(functions: Functions, failure: Failure, make: impl FnOnce() -> T) -> T {
     let before = GIVEN.replace(Some((functions, failure)));
     let made = make();
@@ -54,7 +54,7 @@ pub(crate) fn with_functions<T>(functions: Functions, failure: Failure, make: im
 pub(crate) struct PythonKind {
     /// The name that it was given to the graph by.
     function: String,
-    /// Samples per second and channel of what it hands on; those of what comes in where it is not given.
+    /// Samples per second and channel of the output; default: those of the input.
     rate: Option<RateHz>,
 }
 
@@ -71,8 +71,7 @@ impl Kind for PythonKind {
                 return Ok(());
             }
             let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let message =
-                format!("no function '{}' was given to the graph; there are: {there}", self.function);
+            let message = format!("the graph has no function '{}'; it has: {there}", self.function);
             Err(Fault::new("function", message))
         })
     }
@@ -89,7 +88,7 @@ impl Kind for PythonKind {
         self.check().map_err(|fault| fault.to_string())?;
         GIVEN.with(|given| {
             let given = given.borrow();
-            let Some((functions, failure)) = &*given else { return Err("there are no functions".into()) };
+            let Some((functions, failure)) = &*given else { return Err("the graph has no functions".into()) };
             let (process, finish) = Python::attach(|py| {
                 let (process, finish) = &functions[&self.function];
                 (process.clone_ref(py), finish.as_ref().map(|finish| finish.clone_ref(py)))
@@ -109,11 +108,11 @@ struct PythonStage {
     leases: Arc<AtomicUsize>,
     made: VecDeque<Made>,
     writer: Option<FrameWriter>,
-    /// What came, and what was made of it.
+    /// The input's description, and the output's.
     described: Option<(Arc<Description>, Arc<Description>)>,
     /// Of the piece that came last.
     last: Option<Header>,
-    /// What is missing before what Python hands on next, of blocks for which it handed on nothing.
+    /// Gap before the next output, from blocks without output.
     owed_missing: u64,
     owes_restart: bool,
     /// It raised `StopIteration`.
@@ -123,7 +122,7 @@ struct PythonStage {
     counters: Counters,
 }
 
-/// What Python handed on, some of which may have been sent.
+/// Python's output, some of which may have been sent.
 struct Made {
     rows: Rows,
     format: SampleFormat,
@@ -209,7 +208,7 @@ impl PythonStage {
             };
             if !self.writer.as_ref().is_some_and(goes_on) {
                 let writer = FrameWriter::new(made.format, channels, rate_hz)?;
-                // Who joins a stream late misses nothing of it.
+                // Joining a stream late is not loss.
                 self.writer = Some(writer.starting_at(made.index.map_or(0, |index| scaled(index, ratio))));
                 (self.described, made.missing, made.begins_stream) = (None, 0, false);
             }
@@ -259,7 +258,7 @@ impl PythonStage {
     fn failed(&self, error: PyErr) -> StageError {
         let text = Python::attach(|py| {
             let text = error.to_string();
-            // What it replaces is freed without the lock.
+            // Frees the previous exception without the lock.
             let _before = locked(&self.failure).replace(error.clone_ref(py));
             text
         });
@@ -274,7 +273,7 @@ impl Stage for PythonStage {
         }
         let Some(piece) = self.splitter.pop() else {
             let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-            // What the queue dropped is missing on the way to here.
+            // Drops of the queue are gaps in the input.
             self.splitter.split(batch, 0);
             return Ok(Outcome::Again);
         };
@@ -298,14 +297,14 @@ impl Stage for PythonStage {
         let end = Instant::now() + FINISH_MAX;
         while !self.send_made(output, ctx)? {
             if Instant::now() > end {
-                return Err("what it handed on last found no memory: what is behind it does not go on".into());
+                return Err("its last output found no memory, so the rest is not sent".into());
             }
         }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if self.rate_hz.is_none()
             && let Some(told) = ctx.end_of_stream(None)
         {
-            // What the source dropped at its end.
+            // Drops of the source at its end.
             writer.skip(told.first_sample_index.saturating_sub(writer.next_sample_index()));
         }
         ctx.set_end_of_stream(writer.end(monotonic_ns()));
@@ -331,7 +330,7 @@ fn is_stop_iteration(error: &PyErr) -> StageResult<bool> {
     attached(|py| error.is_instance_of::<PyStopIteration>(py))
 }
 
-/// What a function answers: nothing, an array of channels x samples, a block, or several of these.
+/// The result of a function: None, an array of channels x samples, a block, or several of these.
 fn take(
     answer: &Bound<'_, PyAny>,
     of: Header,
@@ -353,7 +352,7 @@ fn take(
     let format = format::of(&kind).map_err(|_| {
         let advice =
             "there are i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32, and .astype(\"f4\") converts";
-        ErrorKind::Usage.error(format!("it hands on {kind}, which is no format of samples: {advice}"))
+        ErrorKind::Usage.error(format!("it returns {kind}, which is not a sample format: {advice}"))
     })?;
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     let channels = if let [_, _] = *shape { shape[0] } else { 1 };
@@ -378,7 +377,7 @@ fn scaled(samples: u64, ratio: f64) -> u64 {
     if ratio == 1.0 { samples } else { (samples as f64 * ratio).round() as u64 }
 }
 
-/// What to say of the stream that is handed on, from this sample on: what came, from where it is here.
+/// The description of the output from this sample on: that of the input, moved to the output's position.
 fn describe(
     kept: &mut Option<(Arc<Description>, Arc<Description>)>,
     came: Option<&Arc<Description>>,
@@ -391,7 +390,7 @@ fn describe(
     kept.as_ref().map(|(_, made)| made.clone())
 }
 
-/// The block that is looked at, and one that is kept: a source has memory for no more.
+/// The block in use, and one that is kept: a source has memory for no more.
 const LEASES_MAX: usize = 2;
 const CALLS: usize = 0;
 const COPIED_BLOCKS: usize = 1;

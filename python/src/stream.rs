@@ -1,4 +1,4 @@
-//! A stream that Python reads, block by block or so many samples at a time.
+//! A stream that Python reads by block or by number of samples.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,19 +39,19 @@ pub(crate) struct Stream {
     timeout: Option<Duration>,
 }
 
-/// What one thread at a time reads from.
+/// The reader of one thread at a time.
 struct State {
     reader: Reader,
     exact: Exact,
 }
 
-/// The threads that receive, and what shows them to `grebe top`.
+/// The receiving threads, and their entry in `grebe top`.
 struct Graphs {
     running: Running,
     _telemetry: Option<Telemetry>,
 }
 
-/// What there is to hand out.
+/// The next output.
 enum Next {
     Piece(Piece),
     Block(Block),
@@ -140,15 +140,15 @@ impl Stream {
         state.reader.peek(blocks)?.map(|piece| Block::copied(py, piece, 0)).collect()
     }
 
-    /// Waits until there is a block or the end, for so many seconds at most; whether either is there.
+    /// Waits until there is a block or the end, up to `timeout` seconds. Returns whether there is.
     fn _wait(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout = seconds(timeout)?;
         let state = self.state.lock(py)?;
         py.detach(|| state.reader.wait(timeout))
     }
 
-    /// The next ``n`` samples of all channels as an array of its own, channels x n; fewer where the stream ends or another begins,
-    /// and none behind that.
+    /// The next ``n`` samples of all channels as a new array, channels x n. Fewer at the end of the stream or before
+    /// another one, and none after that.
     #[pyo3(signature = (n, *, gaps="raise", timeout=None))]
     fn read<'py>(
         &self,
@@ -177,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// What was counted until now.
+    /// Counts so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (samples, missing, counts) = {
             let state = self.state.lock(py)?;
@@ -187,7 +187,7 @@ impl Stream {
         stats.set_item("blocks", self.blocks.load(Ordering::Relaxed))?;
         stats.set_item("samples", samples)?;
         stats.set_item("missing_source", missing.source)?;
-        stats.set_item("missing_way", missing.way)?;
+        stats.set_item("missing_transit", missing.transit)?;
         stats.set_item("missing_reader", missing.reader)?;
         stats.set_item("streams", counts.streams)?;
         stats.set_item("copied_blocks", self.copied_blocks.load(Ordering::Relaxed))?;
@@ -218,7 +218,7 @@ impl Stream {
         let graph = self.graph.lock(py)?.take();
         let Some(mut graph) = graph else { return Ok(()) };
         if let Ok(here) = graph.get_mut() {
-            // Its own errors were told where they mattered: to who was reading.
+            // Readers got its errors already.
             py.detach(|| here.running.wait_timeout(CLOSE_TIMEOUT));
         }
         Ok(())
@@ -247,9 +247,9 @@ impl Stream {
         copies: bool,
     ) -> PyResult<Self> {
         let address = source.address.map(|address| address.to_string());
-        // A source that has its own memory makes as much as the queue could hold, of which Python may keep a part. What
-        // shared memory lends is bounded by its producer: half of it for Python, a quarter in the queue, and the rest waits there. Its
-        // producer drops by the policy; a queue that did so too would lose what that memory still has room for.
+        // A source with its own memory can fill the queue, of which Python may keep a part. The producer limits the
+        // memory of a shared stream: half of it for Python, a quarter in the queue, the rest waits there. That producer
+        // drops by the policy, so a dropping queue would lose batches for which the memory has room.
         let (leases_max, queue) = match source.lent_max {
             None => {
                 let capacity = QueueOptions::block(QUEUE_BATCHES + LEASES_MAX).bytes(QUEUE_BYTES);
@@ -375,7 +375,7 @@ impl Stream {
     }
 }
 
-/// What happens when Python is too slow: a recording waits, and what comes by itself goes on.
+/// Policy for slow Python code: a recording waits, a live stream drops.
 fn policy_of(named: Option<&str>, uri: &Uri) -> PyResult<Policy> {
     if let Uri::Shm(shm) = uri
         && let Some(policy) = shm.policy

@@ -22,17 +22,17 @@ use crate::job::{Patience, Teller, watched};
 use crate::opening::log;
 use crate::stream::seconds;
 
-/// What a transfer says before its end.
+/// Progress of a transfer.
 enum News {
     /// The word of the ticket that the other side needs.
     Ticket(String),
     Notice(Notice),
-    /// Bytes that are there, and that there are to be; the rate in bits per second, the round trip in us, the lost part, and what keeps
-    /// it from being faster.
+    /// Bytes done and bytes in total; the rate in bits per second, the round trip in us, the loss, and the cause that
+    /// limits the rate.
     Progress(u64, u64, Option<f64>, Option<u64>, Option<f64>, Option<&'static str>),
 }
 
-/// Sends files; the report. With a ticket to whoever made it, else `on_ticket` is told one.
+/// Sends files. Returns the report. `ticket` is the receiver's; without one, `on_ticket` receives a new one.
 #[pyfunction]
 #[pyo3(signature = (paths, ticket, *, listen, expires, mode, limit, answer_within, keep_trying, on_ticket, progress))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -107,7 +107,7 @@ pub(crate) fn receive_files<'py>(
     std::fs::create_dir_all(&directory)
         .map_err(|source| Kind::General.error(format!("cannot create {}: {source}", directory.display())))?;
     let cancel = Cancel::default();
-    let asked = accept.map(Asked::new);
+    let asked = accept.map(OfferFilter::new);
     let mut options = ConnectionOptions {
         answer_within: seconds(answer_within)?,
         cancel: cancel.clone(),
@@ -140,11 +140,11 @@ pub(crate) fn receive_files<'py>(
     self::received(py, &received.map_err(error_of)?)
 }
 
-/// A function of Python's that says whether an offer is taken, and what it raised.
+/// A Python function that accepts or rejects an offer, and its exception.
 #[derive(Clone)]
-struct Asked(Arc<(Py<PyAny>, std::sync::Mutex<Option<PyErr>>)>);
+struct OfferFilter(Arc<(Py<PyAny>, std::sync::Mutex<Option<PyErr>>)>);
 
-impl Asked {
+impl OfferFilter {
     fn new(accept: Py<PyAny>) -> Self {
         Self(Arc::new((accept, std::sync::Mutex::new(None))))
     }
@@ -210,7 +210,7 @@ fn received<'py>(py: Python<'py>, report: &TransferReport) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// What both ends say.
+/// The part of the report common to both ends.
 fn report_of<'py>(py: Python<'py>, report: &TransferReport) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("files", report.files)?;

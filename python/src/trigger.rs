@@ -50,7 +50,7 @@ pub(crate) fn trigger_row(
 }
 
 /// # Errors
-/// `UsageError`: there is no such slope.
+/// `UsageError`: unknown slope.
 pub(crate) fn slope_of(name: &str) -> PyResult<Slope> {
     match name {
         "rising" => Ok(Slope::Rising),

@@ -1,4 +1,4 @@
-"""What the tests share: a name of a stream that nobody else has, and a limit for what hangs."""
+"""Shared fixtures: a unique stream name, and a time limit per test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = count()
 
 
 def pytest_configure() -> None:
-    """Who is started in the background by a shell ignores Ctrl-C, and so do the programs that it starts."""
+    """Restores Ctrl-C: background jobs of a shell ignore it, and so do their children."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

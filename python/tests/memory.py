@@ -146,7 +146,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 
 def views_that_were_kept() -> None:
-    """What was sent stays as it was when it was sent, though somebody can still write to what was filled."""
+    """A sent block stays unchanged although its array is still writable."""
     with publish() as out:
         stream = grebe.open(out.uri, policy="block")
         for n, (name, keep) in enumerate(WAYS.items()):

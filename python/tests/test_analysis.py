@@ -1,4 +1,4 @@
-"""What the scope computes of arrays, beside NumPy and SciPy."""
+"""The scope's analysis of arrays against NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_envelope_from_a_summary_is_that_of_the_samples(tmp_path: pathlib.Pat
                 out.write(rng.integers(0, 256, samples * out.dtype.itemsize, "u1").view(out.dtype))
         rec = grebe.Recording(path)
         without = rec.envelope(columns=5)
-        # What has just been written may still grow.
+        # A recent file may still grow.
         os.utime(path.with_suffix(".sigmf-data"), (1e9, 1e9))
         rec = grebe.Recording(path)
         rec.summarize()
@@ -231,7 +231,7 @@ def test_no_samples_and_sizes_that_cannot_be_are_refused_in_words(tmp_path: path
             lambda: grebe.spectrum(nothing, 1e3),
             lambda: grebe.spectrogram(nothing, 1e3),
         ):
-            with pytest.raises(grebe.UsageError, match="there are no samples"):
+            with pytest.raises(grebe.UsageError, match="has no samples"):
                 use()
     path = str(tmp_path / "a.sigmf-meta")
     with grebe.publish(path, rate=1e3, dtype="i16") as out:

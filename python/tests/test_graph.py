@@ -155,7 +155,7 @@ def test_an_exception_ends_the_graph_with_its_name_and_traceback(tmp_path: pathl
     cause = raised.value.__cause__
     assert isinstance(cause, ZeroDivisionError)
     assert "in broken" in "".join(traceback.format_exception(raised.value))
-    for wrong, said in [(lambda _: "text", "is no format"), (lambda _: np.zeros((1, 1, 1), "f4"), "channels x samples")]:
+    for wrong, said in [(lambda _: "text", "is not a sample format"), (lambda _: np.zeros((1, 1, 1), "f4"), "channels x samples")]:
         with pytest.raises(grebe.Error, match=said):
             chain(wrong, tmp_path / f"{len(said)}.sigmf-meta").run()
 

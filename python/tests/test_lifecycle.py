@@ -95,7 +95,7 @@ def test_a_producer_that_is_killed_is_gone(shm: str) -> None:
     with pytest.raises(grebe.GoneError, match="producer gone"):
         next(stream)
     assert block.samples[0].tolist() == list(range(1000)), "what came is good"
-    assert list(stream) == [], "it is told once"
+    assert list(stream) == [], "it is reported once"
     producer.communicate()
 
 
@@ -204,7 +204,7 @@ def test_ctrl_c_at_any_moment_is_a_keyboard_interrupt(what: str, times: int, tmp
                     raise KeyboardInterrupt
                 work()
             except KeyboardInterrupt:
-                # The next comes once this one is told.
+                # The next one starts after the report of this one.
                 is_armed = is_pending = False
                 hits += 1
                 print(hits, flush=True)
@@ -273,13 +273,13 @@ def test_names_and_values_that_cannot_be(shm: str) -> None:
     for uri, words in [("", "is empty"), ("udp://127.0.0.1", "has no port"), ("x.mp3", "unknown kind of stream"), ("shm://../x", "needs a name")]:
         with pytest.raises(grebe.UsageError, match=words):
             grebe.open(uri)
-    with pytest.raises(grebe.Error, match="there is no stream"):
+    with pytest.raises(grebe.Error, match="does not exist"):
         grebe.open(shm)
     with pytest.raises(grebe.UsageError, match="policy"):
         grebe.open("synth:", policy="all")  # type: ignore[arg-type]
     with pytest.raises(grebe.UsageError, match="timeout"):
         grebe.open("synth:", timeout=-1)
-    with pytest.raises(grebe.UsageError, match="no format of samples"):
+    with pytest.raises(grebe.UsageError, match="unknown sample format"):
         grebe.publish(shm, rate=1, dtype="i24")
     with pytest.raises(grebe.UsageError, match="channels is not 1..=255"):
         grebe.publish(shm, rate=1, channels=300)
@@ -292,7 +292,7 @@ def test_names_and_values_that_cannot_be(shm: str) -> None:
     with pytest.raises(grebe.UsageError, match="description"):
         grebe.publish(shm, rate=1, description={"grebe:channels": 7})
     first = grebe.publish(shm, rate=1)
-    with pytest.raises(grebe.Error, match="is there already"):
+    with pytest.raises(grebe.Error, match="exists already"):
         grebe.publish(shm, rate=1)
     first.close()
     first.close()

@@ -1,4 +1,4 @@
-"""Pictures: of what a notebook shows by itself, and live."""
+"""Pictures in a notebook, static and live."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_notebook_shows_a_live_scope(tmp_path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def served(*arguments: str) -> Iterator[Any]:
-    """``grebe serve``, and what it prints."""
+    """``grebe serve`` and its output."""
     command = [sys.executable, "-m", "grebe", "serve", "--json", *arguments]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

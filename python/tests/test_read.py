@@ -1,4 +1,4 @@
-"""What comes out of a stream: every sample at its place, in its format, and every loss with its place."""
+"""Reading a stream: every sample at its index, in its format, and every loss at its place."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_gaps_stand_before_their_block_and_in_read(shm: str) -> None:
         found = [next(blocks) for _ in range(3)]
         assert [(block.index, len(block), int(block.gap)) for block in found] == [(0, 100, 0), (130, 100, 30), (235, 100, 5)]
         assert [bool(block.gap) for block in found] == [False, True, True]
-        assert (found[1].gap.source, found[1].gap.way, found[1].gap.reader) == (30, 0, 0)
+        assert (found[1].gap.source, found[1].gap.transit, found[1].gap.reader) == (30, 0, 0)
         with pytest.raises(grebe.GapError, match="30 samples are missing before sample 130") as error:
             stream.read(150)
         assert error.value.samples.shape == (2, 100) and (error.value.missing, error.value.index) == (30, 130)
         assert (error.value.samples == ramp(out, 0, 100)).all()
         filled = stream.read(150, gaps="nan")
-        assert (filled[:, :100] == ramp(out, 130, 100)).all(), "behind the gap that was told"
+        assert (filled[:, :100] == ramp(out, 130, 100)).all(), "after the reported gap"
         assert np.isnan(filled[:, 100:105]).all()
         assert (filled[:, 105:] == ramp(out, 235, 45)).all()
     rest = stream.read(1_000)
@@ -149,7 +149,7 @@ def test_small_frames_are_handed_out_together() -> None:
         assert block.index - end == block.gap.samples
         assert (block.samples == ramp(out, block.index, len(block))).all()
         end = block.index + len(block)
-    assert receiver.stats()["samples"] + receiver.stats()["missing_way"] == end
+    assert receiver.stats()["samples"] + receiver.stats()["missing_transit"] == end
 
 
 def test_who_keeps_every_block_gets_copies_and_is_told(shm: str) -> None:

@@ -1,4 +1,4 @@
-"""Python that runs in the midst of what grebe does: signal handlers, finalisers, other threads, forks. None waits for itself."""
+"""Python code that runs within grebe's calls: signal handlers, finalisers, other threads, forks. None deadlocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def run(code: str, seconds: float = 60) -> str:
-    """What a program prints, in a process of its own; where it hangs, the stacks of its threads."""
+    """Output of a program in its own process; the stacks of its threads if it hangs."""
     head = f"""
         import faulthandler, gc, os, signal, sys, threading, time
         import grebe

@@ -1,4 +1,4 @@
-"""The stubs say what the extension module has: names, parameters, and what may be left out."""
+"""The stubs match the extension module: names, parameters, and defaults."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LOCAL = "127.0.0.1:0"
 
 
 def beside(work: Callable[[Callable[[str], object]], Any]) -> tuple[str, Future[Any]]:
-    """Starts a side that listens; its ticket, and what becomes of it."""
+    """Starts a listening side. Returns its ticket and its future result."""
     tickets: queue.Queue[str] = queue.Queue()
     executor = ThreadPoolExecutor(1)
     future = executor.submit(work, tickets.put)

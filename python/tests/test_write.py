@@ -1,4 +1,4 @@
-"""What goes into a stream."""
+"""Writing a stream."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-//! The machine's canary: how far apart its cores are right now.
+//! The machine's canary: the present latency between its cores.
 //!
-//! On a virtual machine the host moves the cores about, and the round trip of a cache line between two of them changes between
-//! about 65 and 325 ns (the best of five tries; means are 100 and 480), for seconds to minutes. What crosses cores then differs
-//! by up to a factor of three. Only runs in the same state can be compared.
+//! On a virtual machine the host moves the cores. The round trip of a cache line between two of them then changes
+//! between about 65 and 325 ns (the best of five tries; means are 100 and 480), for seconds to minutes. Techniques that
+//! cross cores differ by up to a factor of three, so only runs in the same state are comparable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

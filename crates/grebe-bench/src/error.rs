@@ -1,13 +1,13 @@
 use std::io;
 
-/// What this crate returns.
+/// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a benchmark gave no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for does not exist or makes no sense.
+    /// A request for something that does not exist or makes no sense.
     #[error("{0}")]
     Usage(String),
     /// Something is missing here, without which nothing can be measured, or two sides that should have done the same did not.
@@ -18,7 +18,7 @@ pub enum Error {
     Peer {
         /// Which.
         side: &'static str,
-        /// What it said, or what is known about it.
+        /// The program's message, or other information.
         reason: String,
     },
     /// The user ended it.
@@ -47,9 +47,9 @@ pub enum Error {
     /// The system refused something.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried, as a verb.
+        /// The action, as a verb.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

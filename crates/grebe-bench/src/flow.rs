@@ -15,13 +15,13 @@ use crate::error::Result;
 use crate::row::Tell;
 use crate::runs::Runs;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// What to measure [default: all].
+    /// Parts to measure [default: all].
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// How long and how often. Where an interval of the ratio is asked for, there are at least 24 runs.
+    /// Duration and number of runs; at least 24 for an interval of the ratio.
     #[command(flatten)]
     pub runs: Runs,
 }
@@ -32,7 +32,7 @@ impl Default for Options {
     }
 }
 
-/// What is measured.
+/// Part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Part {

@@ -1,11 +1,11 @@
-//! Benchmarks of how grebe moves samples and files.
+//! Benchmarks of grebe's transport of samples and files.
 //!
-//! A number without its baseline is not a result. Every [`Row`] stands beside the plainest technique, measured in turn with it,
-//! and says what was lost and how far apart the machine's cores were before and after ([`canary`]). Every frame and file is
-//! checked for being the right one, on both sides of every comparison.
+//! A number without its baseline is not a result. The simplest technique, measured in turns, stands beside every
+//! [`Row`]. A row also states the losses, and the latency between the machine's cores before and after ([`canary`]).
+//! Both sides of every comparison check every frame and file.
 //!
-//! Each bench has its options, which a command line can take as its own (`clap::Args`), and a function `run`, which prints
-//! nothing and hands each row to a closure:
+//! Each bench has options for a command line (`clap::Args`) and a function `run`, which prints nothing and gives each
+//! row to a closure:
 //!
 //! ```
 //! use grebe_bench::{Progress, flow, markdown};
@@ -25,9 +25,10 @@
 //! # Ok::<(), grebe_bench::Error>(())
 //! ```
 //!
-//! `udp` and `shm` are behind `grebe bench`; the others are of the program `grebe-bench`, with the feature `developer` (and `zenoh`).
+//! `grebe bench` has `udp` and `shm`. The program `grebe-bench` has the others, with the feature `developer` (and
+//! `zenoh`).
 //!
-//! Benches between processes start the program again by a [`Launcher`]; such a process calls [`peer_main`].
+//! A [`Launcher`] starts the program again for benches between processes. Such a process calls [`peer_main`].
 
 pub mod canary;
 mod error;
@@ -60,11 +61,11 @@ pub use stream::{Checker, FrameSender, Frames};
 
 use peer::Task as _;
 
-/// Runs a process of a bench: its task comes on standard input, its answers go to standard output. `other` is a program that
-/// measures its own shared memory beside ours.
+/// Runs a process of a bench: reads its task from standard input, writes its answers to standard output. `other` is a
+/// program whose shared memory is measured beside ours.
 ///
 /// # Errors
-/// Where the task cannot be read or nobody listens. What fails in the task itself is an answer.
+/// The task cannot be read, or the output is closed. An error within the task is an answer.
 pub fn peer_main(other: Option<&dyn shm::Other>) -> Result<()> {
     let (bench, task) = peer::read_task()?;
     let done = match bench.as_str() {

@@ -1,9 +1,9 @@
-//! What the machine itself allows a stream: the plainest way to hand frames from one core to another.
+//! The limit of the machine for a stream: the simplest transfer of frames from one core to another.
 //!
-//! Two threads, each kept on a core, share a ring of chunks with two indices. One writes the frames of a run, the other does the
-//! consumers' work on them; nobody sleeps, nothing is counted, and no system call is made. Where a technique goes through the
-//! kernel, the consumer copies each chunk out first, as the kernel has to. How far a technique is from that is its own cost; how
-//! far that is from another machine's, the machine's.
+//! Two threads, each on its core, share a ring of chunks with two indices. One writes the frames of a run, the other
+//! does the consumers' work. Nothing sleeps, counts or calls the system. For techniques that go through the kernel, the
+//! consumer first copies each chunk, as the kernel must. The distance of a technique from this limit is its own cost;
+//! other differences are the machine's.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -118,7 +118,7 @@ impl Ring {
     }
 }
 
-/// Waits for another thread's word, on this core unless there is no other.
+/// Waits for another thread, on this core only if it is the only one.
 fn until(is_so: impl Fn() -> bool) {
     let mut spins = 0_u32;
     while !is_so() {

@@ -83,7 +83,7 @@ fn run(Arguments { which, table, json }: Arguments) -> Result<()> {
         Which::Zenoh(options) => zenoh::run(&zenoh::Options { launcher, ..options }, tell),
         Which::Peer => return peer_main(None),
     };
-    // What was measured before it failed or was ended is a result, too.
+    // Rows measured before an error or an interruption are results too.
     let text = if json { serde_json::to_string_pretty(&rows).unwrap_or_default() } else { markdown(&rows) };
     let written = if json || table { writeln!(std::io::stdout(), "{text}") } else { Ok(()) };
     ended.and(written.map_err(|source| Error::Io { action: "write the results", source }))

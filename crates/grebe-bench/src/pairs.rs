@@ -1,4 +1,4 @@
-//! Two techniques measured in turns, and what the pairs say together.
+//! Two techniques measured in turns, and the ratio of the pairs.
 
 use crate::error::Result;
 use crate::row::digits;

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Launcher {
     }
 }
 
-/// What a process is to do.
+/// The task of a process.
 pub(crate) trait Task: Serialize + DeserializeOwned {
     /// The bench that it belongs to.
     const BENCH: &'static str;
@@ -57,12 +57,12 @@ pub(crate) fn task<T: Task>(task: Value) -> Result<T> {
     serde_json::from_value(task).map_err(|error| Error::peer("task", error))
 }
 
-/// What a process says.
+/// The answer of a process.
 pub(crate) type Answer<T> = std::result::Result<T, String>;
 
 /// A process with a task, seen from the one that started it.
 pub(crate) struct Peer {
-    /// What it is called in errors.
+    /// Its name in errors.
     side: &'static str,
     pub child: Child,
     stdin: Option<ChildStdin>,
@@ -95,7 +95,7 @@ impl Peer {
     /// Its next answer.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Peer`] with what it says went wrong, or where it is gone.
+    /// [`Error::Cancelled`]; [`Error::Peer`] with its own message, or if it is gone.
     pub(crate) fn answer<T: DeserializeOwned>(&mut self) -> Result<T> {
         loop {
             self.check_cancel()?;

@@ -1,4 +1,4 @@
-//! Results, for people as a line or a table and for programs as JSON.
+//! Results: lines and tables as text, and JSON.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use crate::canary::Reading;
 
-/// What a bench tells while it runs.
+/// Progress of a bench.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// What is measured now.
+    /// The present measurement.
     Doing(&'a str),
     /// A result.
     Row(&'a Row),
 }
 
-/// How a bench tells it.
+/// Receives the progress of a bench.
 pub(crate) type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// One result. Serialized, it is what was measured, with all digits; as text it is a title and cells.
+/// One result. As JSON it has all digits; as text a title and cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     title: String,
@@ -38,7 +38,7 @@ struct Cell {
 enum Kind {
     Name,
     Number,
-    /// A number, and behind it in parentheses the smallest and the largest where several were measured.
+    /// A number, with the minimum and maximum of several measurements in parentheses.
     Range,
     Text,
 }
@@ -50,35 +50,35 @@ impl Cell {
 }
 
 impl Row {
-    /// A row without cells. Those with the same title and columns share a table.
+    /// A row without cells. Rows with the same title and columns share a table.
     pub(crate) fn new(title: impl Into<String>, measured: &impl Serialize) -> Self {
-        // Fails only for maps whose keys are no strings, which nothing here has.
+        // Fails only for maps with keys other than strings, which no row has.
         let json = serde_json::to_value(measured).unwrap_or_default();
         Self { title: title.into(), cells: Vec::new(), json }
     }
 
-    /// Something that could not be measured here.
+    /// A measurement that was impossible here.
     pub(crate) fn left_out(what: &str, why: &str) -> Self {
         let row = Self::new("", &json!({ "kind": "left_out", "what": what, "why": why }));
         row.name("left out", what).text("why", why)
     }
 
-    /// A cell that says what was measured.
+    /// A cell that names the measurement.
     pub(crate) fn name(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Name)
     }
 
-    /// A cell that says how much; the column is its unit or what is counted. Without text there is nothing to say.
+    /// A cell with a quantity, whose column is the unit. Omitted without a text.
     pub(crate) fn cell(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Number)
     }
 
-    /// The same, where the text may be a range.
+    /// The same for a text that may be a range.
     pub(crate) fn range(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Range)
     }
 
-    /// A cell of words, which need no column to be understood.
+    /// A cell of text that needs no column.
     pub(crate) fn text(self, column: &'static str, text: impl ToString) -> Self {
         self.add(column, text, Kind::Text)
     }
@@ -90,7 +90,7 @@ impl Row {
         self
     }
 
-    /// The round trips of the canary before and after, and a word on what was between.
+    /// The canary's round trips before and after, with a comment on the change.
     pub(crate) fn machine(self, machine: Option<(Reading, Reading)>, between: &str) -> Self {
         let text = machine.map_or(String::new(), |(before, after)| {
             format!("{:.0}-{:.0}{between}", before.round_trip_ns, after.round_trip_ns)
@@ -98,7 +98,7 @@ impl Row {
         self.cell("ns between cores", text)
     }
 
-    /// With something that is asked of it.
+    /// Adds a goal.
     pub(crate) fn goal(
         mut self,
         name: &str,
@@ -113,7 +113,7 @@ impl Row {
         self
     }
 
-    /// What this row and those of the same table are about.
+    /// Subject of this row and its table.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -157,7 +157,7 @@ impl Serialize for Row {
     }
 }
 
-/// The rows as Markdown tables, one per title, and a table of what is asked of them.
+/// The rows as Markdown tables, one per title, and a table of goals.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::new();
     for rows in rows.chunk_by(Row::has_columns_of) {

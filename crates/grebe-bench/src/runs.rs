@@ -1,4 +1,4 @@
-//! How often is measured, and what several runs say together.
+//! Number of runs, and their summary.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ pub struct Runs {
     pub repeats: u16,
 }
 
-/// Reads a time as the command line has it.
+/// Parses a time of the command line.
 pub(crate) fn time(text: &str) -> Result<Duration, NoQuantity> {
     text.parse().map(|time: Time| time.0)
 }
 
-/// Reads a size as the command line has it.
+/// Parses a size of the command line.
 pub(crate) fn size(text: &str) -> Result<usize, NoQuantity> {
     text.parse().map(|size: SizeBytes| size.0)
 }
 
-/// What several runs measured: the smallest, the middle one, and the largest.
+/// Values of several runs: minimum, median and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub low: f64,
@@ -37,12 +37,12 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of what `value` says of each.
+    /// Of the value of each run.
     pub(crate) fn over<T>(all: &[T], value: impl Fn(&T) -> f64) -> Self {
         Self::of(&all.iter().map(value).collect::<Vec<_>>())
     }
 
-    /// Of these values; zeros where there are none.
+    /// Of these values; zeros without values.
     pub(crate) fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

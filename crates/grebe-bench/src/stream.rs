@@ -1,4 +1,4 @@
-//! What the benches of streams share: frames whose samples are known, their pace, their check, and what a run of them measured.
+//! Shared parts of the stream benches: frames with known samples, pacing, checks, and results.
 
 mod check;
 mod maker;
@@ -15,11 +15,11 @@ use grebe_frame::{HEADER_BYTES, SampleFormat};
 
 use crate::error::{Error, Result};
 
-/// What is sent, and at which rate.
+/// Content and rate of a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stream {
     pub label: &'static str,
-    /// What a sample is.
+    /// Format of a sample.
     pub format: SampleFormat,
     /// Channels per frame.
     pub channels: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Samples per channel in a frame of at most so many bytes, a multiple of `grain`.
+    /// Samples per channel of a frame of at most `frame_bytes`, a multiple of `grain`.
     pub(crate) fn block_for(&self, frame_bytes: usize, grain: usize) -> Result<u32> {
         let sample_bytes = self.format.bytes() * self.channels as usize;
         let room = frame_bytes.saturating_sub(HEADER_BYTES) / sample_bytes / grain * grain;

@@ -80,7 +80,7 @@ pub(crate) fn process_cpu() -> Option<Duration> {
     None
 }
 
-/// What was used since `before`, where both are known.
+/// Usage since `before`, if both are known.
 pub(crate) fn since(now: Option<Duration>, before: Option<Duration>) -> Option<Duration> {
     now.zip(before).map(|(now, before)| now.saturating_sub(before))
 }

@@ -26,7 +26,7 @@ use crate::row::Tell;
 /// [`Error::Usage`]; [`Error::Cancelled`]; where something is missing without which nothing can be measured, a process fails, or
 /// a file came that is not the one that was sent.
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
-    // What does not exist is said before anything is measured.
+    // Unknown names are errors before the measurement.
     let links = link::chosen(&options.only)?;
     if options.file_size == 0 {
         return Err(Error::Usage("--file-size 0: give at least a byte".to_owned()));

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::row::{Progress, Row, Tell, percent};
 use crate::runs::time;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
     /// Also one channel of 1M, 10M, 100M and 1G samples per second over each of shm://, pipe: and udp://.

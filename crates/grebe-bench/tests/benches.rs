@@ -81,7 +81,11 @@ fn two_processes_hand_over_a_file_beside_plain_tcp() {
     assert_eq!(ways[..2], ["grebe", "TCP"]);
     for other in ["iperf3", "scp"] {
         let is_left_out = of_kind(&rows, "left_out").iter().any(|row| row["what"] == other);
-        assert_ne!(ways.contains(&other), is_left_out, "{other} is measured, or it is said why not: {said}");
+        assert_ne!(
+            ways.contains(&other),
+            is_left_out,
+            "{other} is measured, or skipped with a reason: {said}"
+        );
     }
     for row in &copies {
         assert_eq!((row["size_bytes"].as_u64(), row["runs"].as_u64()), (Some(3 << 20), Some(2)));
@@ -189,7 +193,7 @@ fn streams_are_measured_beside_what_zenohs_own_programs_do() {
     }
 }
 
-/// Whoever ends a run in the middle of a transfer ends every process of it, and nothing is left.
+/// Ending a run in the middle of a transfer ends all its processes.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_or_killed_run_leaves_nothing_behind() {

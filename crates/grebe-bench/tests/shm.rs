@@ -15,13 +15,13 @@ fn main() {
         every_technique_delivers_what_was_made();
         every_way_into_a_program_leads_to_the_same_stages();
     } else {
-        println!("skipped: there is no shared memory of this kind here");
+        println!("skipped: this system has no memfd");
     }
     a_frame_larger_than_a_chunk_is_refused();
     println!("all passed");
 }
 
-/// All of shared memory, with this program again as a consumer: why there is no test harness, which would print around the
+/// All parts of the shared memory bench, with this program as a consumer too. A test harness would print between the
 /// answers.
 fn options(duration_ms: u64) -> Options {
     let launcher = Launcher::new(|| {

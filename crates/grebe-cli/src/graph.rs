@@ -307,7 +307,7 @@ pub(crate) fn check_standard_output<'a>(
 
 impl Destination {
     pub(crate) fn of(to: Option<&Uri>, name: Option<&StreamName>) -> Self {
-        let named = |name: &StreamName| Uri::Named(NamedStream { name: name.clone(), way: None });
+        let named = |name: &StreamName| Uri::Named(NamedStream { name: name.clone(), route: None });
         match (to, name) {
             (Some(to), name) => Self { to: to.clone(), name: name.cloned() },
             (None, Some(name)) => Self { to: named(name), name: None },
@@ -343,7 +343,7 @@ impl Destination {
     fn announcer(&self, options: &SinkOptions) -> Result<Option<Box<dyn Stage>>> {
         let Some(name) = &self.name else { return Ok(None) };
         let options = SinkOptions {
-            ways: self.to.way_to_read().into_iter().collect(),
+            routes: self.to.uri_for_readers().into_iter().collect(),
             lends_pool: false,
             ..options.clone()
         };
@@ -353,7 +353,7 @@ impl Destination {
 
 /// The stage that announces a stream, and sends it over Zenoh to readers without another route.
 pub(crate) fn announcer(name: &StreamName, options: &SinkOptions) -> Result<Box<dyn Stage>> {
-    let named = Uri::Named(NamedStream { name: name.clone(), way: None });
+    let named = Uri::Named(NamedStream { name: name.clone(), route: None });
     Ok(open_sink(&named, options, &mut print_notice)?.stage)
 }
 

@@ -4,8 +4,7 @@
 //!   slices    | h0 | p0 | h1 | p1 | h2 | p2 |  run of 40 x 1400  | h | p |
 //!   messages  | 3 datagrams of 1400 (GSO)   | 40 datagrams (GSO) | 1     |
 //! ```
-//! Datagrams of equal length to one destination share a message while GSO is allowed. A shorter one may end
-//! it.
+//! Datagrams of equal length to one destination share a message while GSO is allowed. A shorter one may end it.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;

@@ -90,7 +90,7 @@ pub enum Interface {
 
 /// Unknown interface name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no network interface '{name}': give its name, its number or its IPv4 address")]
+#[error("unknown network interface '{name}': give its name, its number or its IPv4 address")]
 pub struct UnknownInterface {
     /// The name.
     pub name: String,

@@ -52,7 +52,7 @@ pub struct RecvOutcome {
     pub kernel_drops: Option<u64>,
     /// Start or end of dropping, as sampled once per second.
     pub congestion: Option<Congestion>,
-    /// There was no slot, because the caller's pool was empty.
+    /// No slot was free, because the caller's pool was empty.
     pub starved: bool,
     /// Time spent waiting for datagrams.
     pub waited: Duration,

@@ -129,7 +129,7 @@ impl Sender {
         self.counters
     }
 
-    /// Network error behind the last datagram in [`SendCounters::unsent`], if any.
+    /// Network error of the last datagram in [`SendCounters::unsent`], if any.
     pub fn outage(&self) -> Option<&io::Error> {
         self.outage.as_ref()
     }

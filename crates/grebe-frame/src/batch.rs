@@ -33,7 +33,7 @@ pub struct BatchMut {
     chunk: ChunkMut<Table>,
 }
 
-/// Frames lent to whoever reads them. A clone costs one atomic increment, however many frames there are.
+/// Frames lent to readers. A clone costs one atomic increment, independent of the number of frames.
 #[derive(Debug, Clone)]
 pub struct Batch {
     lease: Lease<Table>,
@@ -51,38 +51,38 @@ pub struct Frames<'a> {
 #[error("the batch is full")]
 pub struct Full;
 
-/// Why a frame was not added to a batch.
+/// Reason why a frame was not added to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// There is no room for it: freeze the batch and go on with the next.
+    /// The batch has no room: freeze it and continue with the next.
     #[error(transparent)]
     Full(#[from] Full),
-    /// No receiver would take a frame with this header.
-    #[error("no receiver takes such a frame: {0}")]
+    /// No receiver accepts a frame with this header.
+    #[error("no receiver accepts such a frame: {0}")]
     Refused(Refusal),
-    /// The header names another format than that of the samples.
+    /// The header has another format than the samples.
     #[error("the samples are {is}, and the header says {header}")]
     Format {
-        /// The format of the samples that would have been written.
+        /// Format of the samples.
         is: SampleFormat,
-        /// The format that the header names.
+        /// Format of the header.
         header: SampleFormat,
     },
 }
 
 impl BatchMut {
-    /// An empty batch in a chunk that was just taken.
+    /// An empty batch in a new chunk.
     #[inline]
     pub(crate) fn new(mut chunk: ChunkMut<Table>) -> Self {
         chunk.meta_mut().clear();
         Self { chunk }
     }
 
-    /// Appends a frame whose samples `fill` writes, one call per channel. The header's checksum is computed.
+    /// Appends a frame whose samples `fill` writes, one call per channel. Computes the header's checksum.
     ///
     /// # Errors
-    /// [`PushError::Full`] where the frame does not fit, [`PushError::Format`] where the header names another format than `T`'s,
-    /// [`PushError::Refused`] where the header has no channels or too many, or a rate that is none; nothing is written then.
+    /// Writes nothing on an error. [`PushError::Full`] if the frame does not fit, [`PushError::Format`] if the header
+    /// has another format than `T`, [`PushError::Refused`] for an invalid number of channels or rate.
     #[inline]
     pub fn push<T: Sample>(
         &mut self,
@@ -102,7 +102,7 @@ impl BatchMut {
         Ok(())
     }
 
-    /// Appends a frame whose channels `fill` writes as they stand on the wire, whatever their format; one call per channel.
+    /// Appends a frame whose channels `fill` writes as on the wire, in any format; one call per channel.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -119,12 +119,12 @@ impl BatchMut {
         Ok(())
     }
 
-    /// Enters a frame with this header behind the others: its payload, yet to be written, and the bytes of one channel in it.
+    /// Adds a frame with this header after the others. Returns its payload, to be written, and the bytes of a channel.
     #[inline]
     fn append(&mut self, header: &Header) -> Result<(&mut [u8], usize), PushError> {
         header.check().map_err(PushError::Refused)?;
         let (bytes, table) = self.chunk.parts_mut();
-        // Frames begin at multiples of 64, so that samples are aligned whatever the block's length.
+        // Frames begin at multiples of 64, so that samples are aligned for every block length.
         let offset = table.end.next_multiple_of(64);
         let end = offset + header.frame_bytes();
         let frame = bytes.get_mut(offset..end).filter(|_| table.has_room()).ok_or(Full)?;
@@ -134,10 +134,10 @@ impl BatchMut {
         Ok((payload, header.block_length_samples as usize * header.format.bytes()))
     }
 
-    /// Appends a copy of a validated frame (compaction of sparse or misaligned slabs; callers count these copies).
+    /// Appends a copy of a validated frame, to compact sparse or misaligned slabs. Callers count these copies.
     ///
     /// # Errors
-    /// [`Full`] where it does not fit.
+    /// [`Full`] if it does not fit.
     pub fn push_copy(&mut self, frame: &Frame<'_>) -> Result<(), Full> {
         let (bytes, table) = self.chunk.parts_mut();
         let offset = table.end.next_multiple_of(64);
@@ -149,10 +149,10 @@ impl BatchMut {
         Ok(())
     }
 
-    /// Enters a frame that already stands in the chunk at `offset`, validated as `header` (a received datagram).
+    /// Adds a frame that lies in the chunk at `offset`, validated as `header` (a received datagram).
     ///
     /// # Errors
-    /// [`Full`] where the table has no room, or the frame does not lie within the chunk.
+    /// [`Full`] if the table has no room, or the frame exceeds the chunk.
     #[inline]
     pub fn adopt(&mut self, offset: usize, header: &Header) -> Result<(), Full> {
         let (bytes, table) = self.chunk.parts_mut();
@@ -163,7 +163,7 @@ impl BatchMut {
         Ok(())
     }
 
-    /// The whole chunk, for a kernel or a reader to fill; frames in it are entered with [`adopt`](Self::adopt).
+    /// The whole chunk, for a kernel or a reader to fill. [`adopt`](Self::adopt) adds its frames.
     #[inline]
     pub fn chunk(&mut self) -> &mut [u8] {
         self.chunk.bytes_mut()
@@ -172,7 +172,7 @@ impl BatchMut {
     /// Rewrites the samples of each channel of each frame in place.
     ///
     /// # Errors
-    /// The samples of a frame are of another format; those of the frames before it are rewritten.
+    /// A frame has another format. The frames before it are rewritten.
     pub fn update<T: Sample>(
         &mut self,
         mut change: impl FnMut(&Header, usize, &mut [T]),
@@ -194,7 +194,7 @@ impl BatchMut {
         Ok(())
     }
 
-    /// Rewrites the bytes of each channel of each frame in place, as they stand on the wire, whatever their format.
+    /// Rewrites the bytes of each channel of each frame in place, as on the wire, in any format.
     pub fn update_bytes(&mut self, mut change: impl FnMut(&Header, usize, &mut [u8])) {
         let (bytes, table) = self.chunk.parts_mut();
         for span in &table.spans {
@@ -208,8 +208,8 @@ impl BatchMut {
         }
     }
 
-    /// Rewrites the header of each frame in place. Channels, format and block length stay as they are: they say where the samples
-    /// lie.
+    /// Rewrites the header of each frame in place. Channels, format and block length do not change, because they
+    /// determine the layout.
     pub fn update_headers(&mut self, mut change: impl FnMut(&mut Header)) {
         let (bytes, table) = self.chunk.parts_mut();
         for span in &table.spans {
@@ -224,15 +224,15 @@ impl BatchMut {
         }
     }
 
-    /// Says what the stream is, to whoever reads the batch: one thing a batch, so that no stage and no queue can lose another. A
-    /// source whose stream changes begins another batch there. A batch begins with what its pool says
+    /// Sets the description of the stream, one per batch, so that no stage and no queue can lose another. A source
+    /// whose stream changes starts another batch. A new batch has the description of its pool
     /// ([`BatchPool::describe`](crate::BatchPool::describe)).
     #[inline]
     pub fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.chunk.meta_mut().describe(description);
     }
 
-    /// What the stream is, where somebody said so.
+    /// The description of the stream, if known.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.chunk.meta().description.as_ref()
@@ -259,23 +259,23 @@ impl BatchMut {
         self.chunk.meta().spans.len()
     }
 
-    /// Whether there is no frame yet.
+    /// Whether the batch has no frame.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which chunk of its pool this is: what another process is told.
+    /// Index of the chunk in its pool, for another process.
     pub fn index(&self) -> u32 {
         self.chunk.index()
     }
 
-    /// Forgets the frames.
+    /// Removes the frames.
     pub fn clear(&mut self) {
         self.chunk.meta_mut().clear();
     }
 
-    /// Ends building: from here on the batch can be lent.
+    /// Ends building, so that the batch can be lent.
     #[inline]
     pub fn freeze(self) -> Batch {
         Batch { lease: self.chunk.freeze() }
@@ -291,7 +291,7 @@ impl AsMut<[u8]> for BatchMut {
 }
 
 impl Batch {
-    /// The frames that the lease's table names.
+    /// The frames in the lease's table.
     pub(crate) fn new(lease: Lease<Table>) -> Self {
         Self { lease }
     }
@@ -302,21 +302,21 @@ impl Batch {
         Frames { bytes: self.lease.bytes(), spans: self.lease.meta().spans.iter() }
     }
 
-    /// What the stream is, where somebody said so: it holds from its own
-    /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or behind it. For samples
-    /// before that, the one holds that came before it. It is the same `Arc` until it changes.
+    /// The description of the stream, if known. It holds from its
+    /// [`first_sample_index`](Description::first_sample_index) on, which may lie within the batch or after it. The
+    /// previous description holds for earlier samples. It is the same `Arc` until it changes.
     #[inline]
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.lease.meta().description.as_ref()
     }
 
-    /// How many frames there are.
+    /// Number of frames.
     #[inline]
     pub fn len(&self) -> usize {
         self.lease.meta().spans.len()
     }
 
-    /// Whether there is none.
+    /// Whether the batch has no frame.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -328,13 +328,13 @@ impl Batch {
         self.lease.meta().samples
     }
 
-    /// Offset of each frame in the chunk, in order: what another process is told, with [`chunk`](Self::chunk).
+    /// Offset of each frame in the chunk, in order, for another process: see [`chunk`](Self::chunk).
     #[inline]
     pub fn offsets(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.lease.meta().spans.iter().map(|span| span.offset)
     }
 
-    /// The whole chunk that the frames stand in.
+    /// The whole chunk of the frames.
     #[inline]
     pub fn chunk(&self) -> &[u8] {
         self.lease.bytes()
@@ -345,8 +345,8 @@ impl Batch {
         self.lease.bytes().len()
     }
 
-    /// The frames' bytes as they stand in memory, where the frames are of one size and follow each other without a hole:
-    /// what can be sent with one scatter element. The size of a frame beside it.
+    /// The frames' bytes, if the frames have one size and are contiguous, for sending with one scatter element. Also
+    /// the size of a frame.
     pub fn contiguous(&self) -> Option<(&[u8], usize)> {
         let spans = &self.lease.meta().spans;
         let first = spans.first()?;
@@ -361,10 +361,10 @@ impl Batch {
         Some((&self.lease.bytes()[first.offset as usize..next as usize], stride as usize))
     }
 
-    /// The batch to change in place, where nobody else holds it and its memory is this process's own.
+    /// The batch for changes in place, if nobody else holds it and its memory belongs to this process.
     ///
     /// # Errors
-    /// The batch itself: copy what is to be changed, and count the copy.
+    /// The batch itself: copy what you change, and count the copy.
     pub fn try_unique(self) -> Result<BatchMut, Batch> {
         self.lease.try_unique().map(|chunk| BatchMut { chunk }).map_err(|lease| Batch { lease })
     }

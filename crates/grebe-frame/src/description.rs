@@ -1,6 +1,6 @@
-//! What a stream is, and how that goes between hosts: frames of kind 1, whose payload is JSON in SigMF's words.
+//! Description of a stream, and its transport between hosts: frames of kind 1, whose payload is JSON with SigMF's keys.
 //!
-//! A description's frame has the header of a frame of samples, with these fields read otherwise:
+//! The frame of a description has the header of a frame of samples, with these fields read otherwise:
 //!
 //! | offset | field | type |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | 52 | text_crc32c: of all parts | u32 |
 //! | 56 | first_sample_index: from where on it holds | u64 |
 //!
-//! All parts but the last are of one size. A description that is sent again is byte for byte the same but for its sequence and
-//! time, and is known by text_bytes, text_crc32c and first_sample_index without being read.
+//! All parts but the last have one size. A repeated description differs only in its sequence and time. A reader
+//! recognises it by text_bytes, text_crc32c and first_sample_index, without parsing it.
 
 use std::time::{Duration, SystemTime};
 
@@ -29,9 +29,9 @@ use crate::format::{Component, SampleFormat};
 use crate::header::{CRC, HEADER_BYTES, Header, KIND_DESCRIPTION, MAGIC, Refusal};
 use crate::header::{check_crc, u32_at, u64_at};
 
-/// What a stream is, in the words of SigMF: names, units, scale, frequency, clock.
+/// Metadata of a stream, with SigMF's keys: names, units, scale, frequency, clock.
 ///
-/// Everything is optional. As JSON it has the keys that a recording's metadata has.
+/// All fields are optional. As JSON it has the keys of a recording's metadata.
 ///
 /// ```
 /// use grebe_frame::{ChannelDescription, Description, DescriptionReader, Header};
@@ -49,74 +49,74 @@ use crate::header::{check_crc, u32_at, u64_at};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Description {
-    /// The first sample per channel, counted since the stream began, for which it holds. Not part of the text.
+    /// First sample index for which it holds, per channel from the start of the stream. Not part of the text.
     #[serde(skip)]
     pub first_sample_index: u64,
-    /// What the stream is called.
+    /// Name of the stream.
     #[serde(rename = "grebe:name", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What each channel is; fewer than there are channels, or none, where nothing is known of the rest.
+    /// Description per channel, possibly of fewer channels than there are.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<ChannelDescription>,
-    /// The frequency that a complex stream's zero stands for, or a real one was mixed down from.
+    /// The frequency that 0 Hz of a complex stream stands for, or from which a real one was mixed down.
     #[serde(rename = "core:frequency", skip_serializing_if = "Option::is_none")]
     pub centre_frequency_hz: Option<f64>,
-    /// The bandwidth that the hardware lets through.
+    /// Bandwidth of the hardware.
     #[serde(rename = "capture_details:acquisition_bandwidth", skip_serializing_if = "Option::is_none")]
     pub bandwidth_hz: Option<f64>,
-    /// The gain of the hardware.
+    /// Gain of the hardware.
     #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
     pub gain_db: Option<f64>,
-    /// What made the samples.
+    /// Hardware that made the samples.
     #[serde(rename = "core:hw", skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// Who made them.
+    /// Author of the samples.
     #[serde(rename = "core:author", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What the author has to say of them.
+    /// Comment of the author.
     #[serde(rename = "core:description", skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// How the producer's clock relates to UTC: that of a stream that is made now.
+    /// Relation of the producer's clock to UTC, for a live stream.
     #[serde(rename = "grebe:clock", skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockReading>,
-    /// The UDP port at which the sender's host says what its clock shows, to whoever measures how far that is from another. The clock
-    /// is that of [`measured`](Self::measured) where that is there, else that of [`clock`](Self::clock).
+    /// UDP port at which the sender's host answers clock queries of other hosts. The clock is that of
+    /// [`measured`](Self::measured) if present, otherwise that of [`clock`](Self::clock).
     #[serde(rename = "grebe:clock_port", skip_serializing_if = "Option::is_none")]
     pub clock_port: Option<u16>,
-    /// How the producer's clock relates to that of a host that has received the stream, as that host has measured it.
+    /// Relation of the producer's clock to that of a receiving host, measured by that host.
     #[serde(rename = "grebe:measured_clock", skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredClock>,
-    /// When the sample at [`first_sample_index`](Self::first_sample_index) was made, of a stream whose stamps say when it was sent
-    /// again: of a recording that is played.
+    /// Time of the sample at [`first_sample_index`](Self::first_sample_index), for a played recording, whose stamps are
+    /// the times of sending.
     #[serde(rename = "core:datetime", with = "datetime", skip_serializing_if = "Option::is_none")]
     pub recorded_at: Option<SystemTime>,
-    /// How far that may be off; `None` where nobody knows.
+    /// Uncertainty of that time; `None` if unknown.
     #[serde(rename = "grebe:datetime_error_ns", skip_serializing_if = "Option::is_none")]
     pub recorded_error_ns: Option<u64>,
-    /// The same by the monotonic clock of a host, which streams of other hosts may have been measured by, too.
+    /// The same time by the monotonic clock of a host, comparable with streams of other hosts.
     #[serde(rename = "grebe:axis", skip_serializing_if = "Option::is_none")]
     pub recorded_axis: Option<AxisTime>,
-    /// Nobody knows when the samples were made: they are played from a recording that does not say. Their stamps are no such time.
+    /// Whether the time of the samples is unknown, because they come from a recording without it. Their stamps are then
+    /// not real times.
     #[serde(rename = "grebe:undated", skip_serializing_if = "std::ops::Not::not")]
     pub is_undated: bool,
-    /// Stretches that somebody labelled, in order: those around the samples that are sent now, at most
-    /// [`ANNOTATIONS_MAX`](Self::ANNOTATIONS_MAX). The same one may be said in several descriptions; it is known by its start, its
-    /// length and its label.
+    /// Annotations near the samples sent now, in order, at most [`ANNOTATIONS_MAX`](Self::ANNOTATIONS_MAX). One may be
+    /// repeated in several descriptions; its start, length and label identify it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<StreamAnnotation>,
-    /// What else the producer says, handed on as it is.
+    /// Other keys of the producer, passed on unchanged.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// What one channel is. A sample stands for `sample * scale + offset`, in `unit`.
+/// Description of one channel. A sample stands for `sample * scale + offset`, in `unit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChannelDescription {
-    /// What the channel is called; empty where it has no name.
+    /// Name of the channel, possibly empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What it is measured in; empty where that is not known.
+    /// Unit of measurement; empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// Units per count.
@@ -128,21 +128,21 @@ pub struct ChannelDescription {
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// The producer's monotonic clock, which its frames are stamped with.
+    /// The producer's monotonic clock, which stamps its frames.
     pub producer_ts_ns: u64,
-    /// Nanoseconds since 1970 in UTC, as the producer's host has it.
+    /// Nanoseconds since 1970 in UTC, by the producer's host.
     pub unix_time_ns: i64,
-    /// How far that may be off, by the kernel's own estimate; `None` where nobody disciplines the clock.
+    /// Uncertainty by the kernel's estimate; `None` if the clock is not disciplined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_ns: Option<u64>,
-    /// Which monotonic clock that is, of all hosts and boots; `None` where the stamps are a device's.
+    /// Identifies the monotonic clock among all hosts and boots; `None` for stamps of a device.
     #[serde(with = "axis::optional_clock_id", default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<u64>,
 }
 
 /// The description does not fit into frames of this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the description has {text_bytes} bytes, and {bytes_max} is what fits")]
+#[error("the description has {text_bytes} bytes, but only {bytes_max} fit")]
 pub struct TooLong {
     /// Bytes of its text.
     pub text_bytes: usize,
@@ -150,17 +150,17 @@ pub struct TooLong {
     pub bytes_max: usize,
 }
 
-/// Puts descriptions together from the frames that they come in. Memory is bounded by the longest text, 64 KiB.
+/// Assembles descriptions from their frames. Its memory is at most the longest text, 64 KiB.
 #[derive(Debug, Default)]
 pub struct DescriptionReader {
-    /// Of the description that is being put together, or was taken last.
+    /// Of the description in progress, or the last one.
     id: Option<Id>,
     text: Vec<u8>,
-    /// A bit for each part that is missing; 0 where all have come.
+    /// A bit per missing part.
     missing: u64,
 }
 
-/// What a description that is sent again is known by.
+/// Identifies a repeated description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Id {
     text_bytes: u32,
@@ -170,16 +170,17 @@ struct Id {
 }
 
 impl Description {
-    /// How a description says, among what else it says, that its samples need fewer bits than their format has.
+    /// Key for samples that need fewer bits than their format has.
     pub const BITS: &str = "grebe:bits";
 
-    /// The most annotations that one description has.
+    /// Maximum annotations of a description.
     pub const ANNOTATIONS_MAX: usize = 256;
 
-    /// The frames to send, in order, each of at most `frame_bytes_max`; `next` is the header of the frame of samples that follows.
+    /// The frames to send, in order, of at most `frame_bytes_max` each. `next` is the header of the next frame of
+    /// samples.
     ///
     /// # Errors
-    /// The text is longer than 64 KiB, or than 64 frames hold: [`frames_that_fit`](Self::frames_that_fit) shortens it.
+    /// The text exceeds 64 KiB, or 64 frames: [`frames_that_fit`](Self::frames_that_fit) shortens it.
     pub fn frames(&self, next: &Header, frame_bytes_max: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let text = self.text();
         let part_bytes = frame_bytes_max.saturating_sub(HEADER_BYTES);
@@ -210,8 +211,8 @@ impl Description {
         Ok(parts.enumerate().map(frame).collect())
     }
 
-    /// When a sample of the stream was made, in UTC, as far as the stream says. `header` is that of the sample's frame, or of one near
-    /// it: the stamp of a live stream is believed rather than its rate.
+    /// Time of a sample in UTC, as far as the stream states it. `header` is that of the sample's frame or of one near
+    /// it, because the stamps of a live stream are more reliable than its rate.
     pub fn time_of(&self, header: &Header, sample_index: u64) -> Option<SystemTime> {
         let rate_hz = header.sample_rate_hz;
         let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
@@ -227,13 +228,13 @@ impl Description {
         let said_ns = |clock: ClockReading| {
             i128::from(clock.unix_time_ns) + i128::from(stamp_ns) - i128::from(clock.producer_ts_ns)
         };
-        // Without a rate, the frame's time is all that is known of its samples.
+        // Without a rate, only the frame's time is known.
         let in_frame_ns = behind_ns(header.first_sample_index).unwrap_or(0);
         let frame_ns = measured_ns.or_else(|| self.clock.map(said_ns))?;
         later(SystemTime::UNIX_EPOCH, frame_ns.saturating_add(in_frame_ns))
     }
 
-    /// How far [`time_of`](Self::time_of) may be off, where somebody knows.
+    /// Uncertainty of [`time_of`](Self::time_of), if known.
     pub fn time_error_ns(&self) -> Option<u64> {
         match self.recorded_at {
             Some(_) => self.recorded_error_ns,
@@ -244,8 +245,9 @@ impl Description {
         }
     }
 
-    /// When a sample of the stream was made, by the monotonic clock of a host: of one that received it, where that has measured how far
-    /// the producer's is from its own, else of the producer's own. What was made by one clock can be laid side by side whatever UTC is.
+    /// Time of a sample of the stream by the monotonic clock of a host. That is a receiver's clock, if it has measured
+    /// the offset of the producer's clock, otherwise the producer's own. Times of one clock are comparable whatever UTC
+    /// is.
     pub fn axis_time_of(&self, header: &Header, sample_index: u64) -> Option<AxisTime> {
         let behind_ns = |from: u64| match i128::from(sample_index) - i128::from(from) {
             0 => Some(0),
@@ -270,17 +272,17 @@ impl Description {
                 drift_error_ppb: 0,
             },
         };
-        // Without a rate, the frame's time is all that is known of its samples.
+        // Without a rate, only the frame's time is known.
         Some(stamped.after(behind_ns(header.first_sample_index).unwrap_or(0)))
     }
 
-    /// By the clock of which host [`axis_time_of`](Self::axis_time_of) gives the times of a stream that is made now.
+    /// The host clock of [`axis_time_of`](Self::axis_time_of), for a live stream.
     pub fn axis_clock(&self) -> Option<u64> {
         self.measured.map(|measured| measured.axis.clock).or_else(|| self.clock?.clock)
     }
 
-    /// What holds for a stream that is made of this one by turning each `factor` samples, the first of which has an index that is a
-    /// multiple of it, into `kept`. `sample_rate_hz` is this one's. An annotation covers what it covered.
+    /// The description of a decimated stream, which turns each `factor` samples, starting at a multiple of it, into
+    /// `kept`. `sample_rate_hz` is this stream's. Annotations keep their extent.
     pub fn decimated(&self, factor: u64, kept: u64, sample_rate_hz: f64) -> Self {
         let first_group = self.first_sample_index.div_ceil(factor);
         let later_samples = first_group.saturating_mul(factor).saturating_sub(self.first_sample_index);
@@ -316,7 +318,7 @@ impl Description {
         }
     }
 
-    /// Leaves out the annotations for which a description has no room, the last ones; how many.
+    /// Removes the last annotations if a description has no room for them. Returns their number.
     pub fn bound_annotations(&mut self) -> usize {
         let before = self.annotations.len();
         let annotations = std::mem::take(&mut self.annotations);
@@ -330,13 +332,13 @@ impl Description {
         before - self.annotations.len()
     }
 
-    /// The amplitude of a tone that uses the whole range of the bits that the samples have, where that are fewer than `format` has
-    /// (`grebe:bits`), or the integers that floats were made of had so many: of numbers around 0.
+    /// Amplitude of a full-scale tone, if the samples have fewer bits than `format` (`grebe:bits`), or the integers
+    /// from which floats were made. For numbers around 0.
     pub fn full_scale(&self, format: SampleFormat) -> Option<f64> {
         let bits = i32::try_from(self.rest.get(Self::BITS)?.as_u64()?).ok()?;
         let component = format.component();
         let is_fewer = component != Component::U8 && (1..8 * component.bytes() as i32).contains(&bits);
-        // Floats hold numbers of more bits, too, where they came of integers.
+        // Floats made from integers may state more bits, too.
         let is_said = is_fewer || component.is_float() && (1..=64).contains(&bits);
         is_said.then(|| 2f64.powi(bits - 1))
     }
@@ -348,7 +350,7 @@ impl Description {
 
     /// As JSON.
     fn text(&self) -> Vec<u8> {
-        // Maps with keys that are strings, and numbers: none of it can fail.
+        // Cannot fail: the keys are strings.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -360,10 +362,10 @@ impl Default for ChannelDescription {
 }
 
 impl DescriptionReader {
-    /// Bytes of the description's frame that begins with this header: what a pipe has to be read by.
+    /// Bytes of the description's frame that begins with this header, for readers of a pipe.
     ///
     /// # Errors
-    /// The first reason for which this is none.
+    /// The first reason why it is not such a frame.
     pub fn frame_bytes(head: &[u8]) -> Result<usize, Refusal> {
         let Some(head) = head.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
         if u32_at(head, 0) != MAGIC {
@@ -383,20 +385,20 @@ impl DescriptionReader {
         Ok(HEADER_BYTES + payload_bytes)
     }
 
-    /// Where in its stream the description was sent: the sequence of the frame of samples behind it, and the producer's time.
+    /// Position of the description in its stream: the sequence of the next frame of samples, and the producer's time.
     ///
     /// # Errors
-    /// The first reason for which this is no frame of a description.
+    /// The first reason for which it is not a frame of a description.
     pub fn stamp(frame: &[u8]) -> Result<Header, Refusal> {
         Self::frame_bytes(frame)?;
         let Some(head) = frame.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
         Ok(Header { sequence: u64_at(head, 8), producer_ts_ns: u64_at(head, 16), ..Header::default() })
     }
 
-    /// Takes the next frame: a description, where this was its last part and it is not the one before sent again.
+    /// Handles the next frame. Returns a description after its last part, unless it repeats the previous one.
     ///
     /// # Errors
-    /// Why it is no frame of a description; what was put together so far is forgotten where the text is wrong.
+    /// The reason why it is not a frame of a description. A wrong text discards the parts so far.
     pub fn take(&mut self, frame: &[u8]) -> Result<Option<Description>, Refusal> {
         let frame_bytes = Self::frame_bytes(frame)?;
         match frame.len().cmp(&frame_bytes) {
@@ -450,7 +452,7 @@ impl DescriptionReader {
             .ok_or(Refusal::Description)
     }
 
-    /// Forgets the description that was taken last: it is taken again where it is sent again. For another stream.
+    /// Forgets the last description, so that a repeated one is returned again. For another stream.
     pub fn forget(&mut self) {
         self.id = None;
     }
@@ -464,15 +466,15 @@ impl DescriptionReader {
     }
 }
 
-/// A time so many nanoseconds later, or earlier; `None` where a system has none.
+/// The time plus `by_ns`; `None` if the system cannot represent it.
 fn later(time: SystemTime, by_ns: i128) -> Option<SystemTime> {
     let by = Duration::from_nanos(u64::try_from(by_ns.unsigned_abs()).ok()?);
     if by_ns < 0 { time.checked_sub(by) } else { time.checked_add(by) }
 }
 
-/// The longest text of a description.
+/// Maximum length of a description's text.
 const TEXT_BYTES_MAX: usize = 65_536;
-/// The most frames that a description is sent in.
+/// Maximum frames of a description.
 const PARTS_MAX: usize = 64;
 
 mod annotation;

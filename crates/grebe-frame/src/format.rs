@@ -1,4 +1,4 @@
-//! What a sample is: ten formats, and the types that stand for them in Rust.
+//! Formats of samples, and their types in Rust.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
-/// How the samples of a frame are written; the number is the one on the wire.
+/// Format of the samples of a frame, with its number on the wire.
 ///
 /// A complex sample is two components, I then Q, and counts as one sample. `cu8` is centred: 127.5 stands for zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub enum SampleFormat {
     Cf32 = 9,
 }
 
-/// A number that a sample is made of: a type of its own, so that code that takes numbers apart takes all of them.
+/// Type of a sample's component. A type of its own, so that a match covers all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Component {
     /// An 8-bit integer.
@@ -55,7 +55,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// The format whose samples are such numbers.
+    /// The real format of such components.
     #[inline]
     pub const fn real(self) -> SampleFormat {
         match self {
@@ -68,7 +68,7 @@ impl Component {
         }
     }
 
-    /// Bytes of one.
+    /// Bytes of a component.
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
@@ -79,7 +79,7 @@ impl Component {
         }
     }
 
-    /// Whether it has no limits to saturate at.
+    /// Whether it is a float, which does not saturate.
     #[inline]
     pub const fn is_float(self) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl Component {
     }
 }
 
-/// A type that samples of one [`SampleFormat`] are read and written as. The ten of them are all there are.
+/// The Rust type of the samples of one [`SampleFormat`]. Sealed.
 ///
 /// ```
 /// use grebe_frame::{Complex, Sample, SampleFormat};
@@ -98,17 +98,17 @@ impl Component {
 /// assert_eq!(SampleFormat::Cf32.bytes(), std::mem::size_of::<Complex<f32>>());
 /// ```
 pub trait Sample: Pod + PartialEq + fmt::Debug + Default + Send + Sync + sealed::Sealed {
-    /// The format that this type stands for.
+    /// The format of this type.
     const FORMAT: SampleFormat;
 }
 
-/// A word that is no sample format.
+/// Error of an unknown sample format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no sample format; there are i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32")]
+#[error("unknown sample format {0:?}; supported: i8, u8, i16, i32, f32, f64, ci8, cu8, ci16 and cf32")]
 pub struct UnknownFormat(pub String);
 
 impl SampleFormat {
-    /// Every format, in the order of their numbers on the wire.
+    /// All formats, in the order of their numbers on the wire.
     pub const ALL: [SampleFormat; 10] = [
         SampleFormat::I16,
         SampleFormat::I8,
@@ -128,7 +128,7 @@ impl SampleFormat {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Bytes of one sample, with both components of a complex one.
+    /// Bytes of one sample, I and Q included.
     #[inline]
     pub const fn bytes(self) -> usize {
         self.component().bytes() * self.components()
@@ -140,7 +140,7 @@ impl SampleFormat {
         matches!(self, SampleFormat::Ci8 | SampleFormat::Cu8 | SampleFormat::Ci16 | SampleFormat::Cf32)
     }
 
-    /// What its samples are made of: themselves, or I and Q.
+    /// Type of a sample's components: the sample itself, or I and Q.
     #[inline]
     pub const fn component(self) -> Component {
         match self {
@@ -153,19 +153,19 @@ impl SampleFormat {
         }
     }
 
-    /// Components of a sample: 1, or 2 where it is complex.
+    /// Components of a sample: 1, or 2 if complex.
     #[inline]
     pub const fn components(self) -> usize {
         1 + self.is_complex() as usize
     }
 
-    /// Whether its components are floating-point numbers, which have no limits to saturate at.
+    /// Whether its components are floats, which do not saturate.
     #[inline]
     pub const fn is_float(self) -> bool {
         self.component().is_float()
     }
 
-    /// The name that commands, graph files and file names use.
+    /// Name in commands, graph files and file names.
     pub const fn name(self) -> &'static str {
         match self {
             SampleFormat::I16 => "i16",
@@ -181,7 +181,7 @@ impl SampleFormat {
         }
     }
 
-    /// Turns samples as they stand on the wire into the host's order of bytes, or back.
+    /// Converts samples between the byte orders of the wire and the host.
     #[inline]
     pub fn swap_to_host(self, bytes: &mut [u8]) {
         if cfg!(target_endian = "big") {
@@ -190,7 +190,7 @@ impl SampleFormat {
     }
 }
 
-/// Copies samples as they stand on the wire into ones of the host.
+/// Copies samples from the wire's byte order to the host's.
 pub(crate) fn to_host<T: Sample>(bytes: &[u8]) -> Vec<T> {
     let mut samples = vec![T::default(); bytes.len() / size_of::<T>()];
     let copy = bytemuck::cast_slice_mut(&mut samples);

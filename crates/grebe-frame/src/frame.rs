@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::format::{Sample, SampleFormat, to_host};
 use crate::header::{HEADER_BYTES, Header, Refusal};
 
-/// One frame, borrowed from the datagram, the pipe or the chunk it stands in.
+/// One frame, borrowed from its datagram, pipe or chunk.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     head: &'a [u8; HEADER_BYTES],
@@ -16,13 +16,13 @@ impl<'a> Frame<'a> {
     /// Views a whole datagram as a frame.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why it is not a frame.
     pub fn parse(datagram: &'a [u8]) -> Result<Self, Refusal> {
         Header::parse_datagram(datagram)?;
         Self::trusted(datagram).ok_or(Refusal::Short)
     }
 
-    /// The bytes of a frame that was validated where it came in.
+    /// A frame that was validated on arrival.
     #[inline]
     pub(crate) fn trusted(bytes: &'a [u8]) -> Option<Self> {
         let (head, payload) = bytes.split_first_chunk()?;
@@ -35,22 +35,23 @@ impl<'a> Frame<'a> {
         Header::trusted(self.head)
     }
 
-    /// The header as it stands on the wire.
+    /// The header as on the wire.
     #[inline]
     pub fn header_bytes(&self) -> &'a [u8; HEADER_BYTES] {
         self.head
     }
 
-    /// All channels' samples as they stand on the wire: channel-major, little-endian.
+    /// The samples of all channels as on the wire: channel-major, little-endian.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// Samples of one channel (from 0), borrowed where the bytes are aligned and the host is little-endian, else copied.
+    /// Samples of one channel (from 0): borrowed if the bytes are aligned and the host is little-endian, otherwise
+    /// copied.
     ///
     /// # Errors
-    /// The frame's samples are of another format, or it has no such channel.
+    /// The frame has another format, or fewer channels.
     #[inline]
     pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
         if self.header().format != T::FORMAT {
@@ -59,10 +60,10 @@ impl<'a> Frame<'a> {
         self.channel_bytes(channel).map(samples)
     }
 
-    /// The samples of all channels, one channel behind the other, borrowed where [`channel`](Self::channel) borrows.
+    /// The samples of all channels, concatenated; borrowed or copied as by [`channel`](Self::channel).
     ///
     /// # Errors
-    /// The frame's samples are of another format.
+    /// The frame has another format.
     #[inline]
     pub fn samples<T: Sample>(&self) -> Result<Cow<'a, [T]>, ChannelError> {
         let is = self.header().format;
@@ -72,10 +73,10 @@ impl<'a> Frame<'a> {
         Ok(samples(self.payload))
     }
 
-    /// The bytes of one channel (from 0) as they stand on the wire, whatever their format.
+    /// The bytes of one channel (from 0) as on the wire, in any format.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     #[inline]
     pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
         let header = self.header();
@@ -87,28 +88,28 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Why a frame has not the samples that were asked for.
+/// Error of a request for samples that a frame does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelError {
-    /// They are of another format.
-    #[error("the samples are {is}, and {asked} is needed here: a convert stage before this one makes it")]
+    /// The frame has another format.
+    #[error("the samples are {is}, but {asked} is needed: put a convert stage before this one")]
     Format {
-        /// The format that was asked for.
+        /// The requested format.
         asked: SampleFormat,
         /// The format of the frame.
         is: SampleFormat,
     },
     /// The frame has fewer channels.
-    #[error("there is no channel {asked}, counted from 0: the stream has {channels}")]
+    #[error("channel {asked} (from 0) does not exist: the stream has {channels}")]
     Channel {
-        /// The channel that was asked for.
+        /// The requested channel.
         asked: usize,
         /// Channels of the frame.
         channels: usize,
     },
 }
 
-/// Samples as they stand on the wire as the host's own, without a copy where the host allows.
+/// Samples in the host's byte order, without a copy if possible.
 #[inline]
 fn samples<T: Sample>(bytes: &[u8]) -> Cow<'_, [T]> {
     if cfg!(target_endian = "little")

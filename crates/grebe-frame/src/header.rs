@@ -17,7 +17,7 @@
 //! | 48 | sg_drops_total, samples per channel | u64 |
 //! | 56 | first_sample_index, per channel | u64 |
 //!
-//! A receiver that knows only 16-bit samples reads the four bytes at 24 as one number, and refuses what is not 1 to 8 there.
+//! Receivers that know only 16-bit samples read the four bytes at 24 as one number, and refuse values outside 1 to 8.
 
 use std::fmt;
 
@@ -29,34 +29,34 @@ pub const HEADER_BYTES: usize = 64;
 /// `GFH2`, read as a little-endian u32.
 pub const MAGIC: u32 = 0x3248_4647;
 
-/// The most channels a frame may have.
+/// Maximum channels of a frame.
 pub const MAX_CHANNELS: u32 = 255;
 
-/// What stands before the samples of a frame.
+/// Header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Header {
-    /// Grows by one per frame, from 0.
+    /// Increases by one per frame, from 0.
     pub sequence: u64,
-    /// When the first sample was produced: nanoseconds of the producer's monotonic clock.
+    /// Time of the first sample: nanoseconds of the producer's monotonic clock.
     pub producer_ts_ns: u64,
     /// Channels, 1..=255.
     pub channel_count: u32,
-    /// What a sample is.
+    /// Format of a sample.
     pub format: SampleFormat,
     /// Samples per channel; 0 ends the stream.
     pub block_length_samples: u32,
     /// Samples per second and channel; 0 = unknown.
     pub sample_rate_hz: f64,
-    /// Samples per channel that the generator could not make in time, since the stream began.
+    /// Samples per channel that the generator dropped since the start of the stream.
     pub sg_drops_total: u64,
-    /// Samples per channel before this frame, since the stream began, dropped ones included.
+    /// Samples per channel before this frame since the start of the stream, including dropped ones.
     pub first_sample_index: u64,
 }
 
-/// Why bytes are not a frame.
+/// Reason why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
-    /// Fewer bytes than a header has.
+    /// Shorter than a header.
     #[error("shorter than the 64-byte header")]
     Short,
     /// The first four bytes are not `GFH2`.
@@ -71,10 +71,10 @@ pub enum Refusal {
     /// `payload_bytes` is not channels x block x bytes of a sample.
     #[error("payload_bytes is not channels x block x bytes of a sample")]
     PayloadBytes,
-    /// The datagram ends before the payload does.
+    /// The datagram ends before the payload.
     #[error("datagram shorter than its payload_bytes says")]
     Truncated,
-    /// The datagram goes on behind the payload.
+    /// The datagram continues after the payload.
     #[error("datagram longer than its payload_bytes says")]
     Trailing,
     /// The header's checksum does not match.
@@ -83,19 +83,19 @@ pub enum Refusal {
     /// The rate is negative, infinite or not a number.
     #[error("sample_rate_hz is negative or not finite")]
     Rate,
-    /// `sample_format` is none that this version knows.
+    /// Unknown `sample_format`.
     #[error("sample_format is unknown to this version")]
     Format,
-    /// `kind` or `flags` say something that this version does not know.
+    /// Unknown `kind` or `flags`.
     #[error("kind or flags are unknown to this version")]
     Kind,
-    /// It is a description, not samples; or a description that cannot be read.
+    /// A description instead of samples, or an invalid description.
     #[error("a description that cannot be read")]
     Description,
 }
 
 impl Refusal {
-    /// Every reason, in the order of [`Refusals`]' columns.
+    /// All reasons, in the order of [`Refusals`]' columns.
     pub const ALL: [Refusal; 12] = [
         Refusal::Short,
         Refusal::Magic,
@@ -111,7 +111,7 @@ impl Refusal {
         Refusal::Description,
     ];
 
-    /// A short name for tables and JSON.
+    /// Short name for tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Refusal::Short => "short",
@@ -130,31 +130,31 @@ impl Refusal {
     }
 }
 
-/// How many datagrams were refused, by reason.
+/// Counts of refused datagrams, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Refusals {
     counts: [u64; Refusal::ALL.len()],
 }
 
 impl Refusals {
-    /// Counts one.
+    /// Counts a refusal.
     pub fn add(&mut self, reason: Refusal) {
         self.counts[reason as usize] += 1;
     }
 
-    /// How many for this reason.
+    /// Count for one reason.
     pub fn count(&self, reason: Refusal) -> u64 {
         self.counts[reason as usize]
     }
 
-    /// How many in all.
+    /// Total count.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
 impl fmt::Display for Refusals {
-    /// `magic 3, crc 1`; nothing where nothing was refused.
+    /// `magic 3, crc 1`; empty without refusals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = Refusal::ALL.into_iter().filter(|&reason| self.count(reason) > 0);
         for (position, reason) in counted.enumerate() {
@@ -166,7 +166,7 @@ impl fmt::Display for Refusals {
 }
 
 impl Header {
-    /// Bytes of samples behind the header.
+    /// Bytes of samples after the header.
     #[inline]
     pub fn payload_bytes(&self) -> usize {
         self.channel_count as usize * self.block_length_samples as usize * self.format.bytes()
@@ -178,19 +178,19 @@ impl Header {
         HEADER_BYTES + self.payload_bytes()
     }
 
-    /// Whether this is the frame that ends the stream.
+    /// Whether this frame ends the stream.
     #[inline]
     pub fn is_end_of_stream(&self) -> bool {
         self.block_length_samples == 0
     }
 
-    /// The index behind the frame's last sample.
+    /// The index after the frame's last sample.
     #[inline]
     pub fn next_sample_index(&self) -> u64 {
         self.first_sample_index.wrapping_add(u64::from(self.block_length_samples))
     }
 
-    /// The frame that ends a stream whose last frame this is.
+    /// The end frame of a stream whose last frame this is.
     pub fn end_of_stream(&self, producer_ts_ns: u64) -> Header {
         Header {
             sequence: self.sequence.wrapping_add(1),
@@ -209,7 +209,7 @@ impl Header {
         out[CRC].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// Writes the header with a checksum of 0, "not computed": a tenth of the cost of a small frame is saved.
+    /// Writes the header with a checksum of 0, "not computed". Saves a tenth of the cost of a small frame.
     #[inline]
     pub fn write_unchecked(&self, out: &mut [u8; HEADER_BYTES]) {
         out[0..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -225,11 +225,11 @@ impl Header {
         out[56..64].copy_from_slice(&self.first_sample_index.to_le_bytes());
     }
 
-    /// Reads the header at the start of `bytes`, which may go on behind the frame (a pipe, a slab).
+    /// Reads the header at the start of `bytes`, which may continue after the frame (a pipe, a slab).
     ///
     /// # Errors
-    /// The first reason for which these bytes cannot begin a frame of samples; never [`Refusal::Trailing`]. A description is
-    /// refused as [`Refusal::Description`]: a [`DescriptionReader`](crate::DescriptionReader) takes it.
+    /// The first reason why these bytes cannot begin a frame of samples; never [`Refusal::Trailing`]. A description is
+    /// refused as [`Refusal::Description`]: use a [`DescriptionReader`](crate::DescriptionReader).
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Header, Refusal> {
         let Some(raw) = bytes.first_chunk::<HEADER_BYTES>() else { return Err(Refusal::Short) };
@@ -254,7 +254,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Whether a receiver would take a frame with this header.
+    /// Checks that receivers accept a frame with this header.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         self.check_channels()?;
@@ -276,7 +276,7 @@ impl Header {
     /// Reads the header of a whole datagram.
     ///
     /// # Errors
-    /// The first reason for which these bytes are not exactly one frame.
+    /// The first reason why these bytes are not exactly one frame.
     #[inline]
     pub fn parse_datagram(bytes: &[u8]) -> Result<Header, Refusal> {
         let header = Header::parse(bytes)?;
@@ -287,7 +287,7 @@ impl Header {
         }
     }
 
-    /// Reads a header that was validated before. Only the fields used are loaded once this is inlined.
+    /// Reads a validated header. Inlining loads only the fields used.
     #[inline]
     pub(crate) fn trusted(raw: &[u8; HEADER_BYTES]) -> Header {
         Header {
@@ -303,7 +303,7 @@ impl Header {
     }
 }
 
-/// Whether the checksum matches, where it was computed.
+/// Checks the checksum, if it was computed.
 #[inline]
 pub(crate) fn check_crc(raw: &[u8; HEADER_BYTES]) -> Result<(), Refusal> {
     let crc = u32_at(raw, CRC.start);
@@ -328,7 +328,7 @@ pub(crate) fn u64_at(raw: &[u8; HEADER_BYTES], at: usize) -> u64 {
 
 /// The frame holds samples.
 const KIND_SAMPLES: u8 = 0;
-/// The frame says what the stream is.
+/// The frame holds a description.
 pub(crate) const KIND_DESCRIPTION: u8 = 1;
 pub(crate) const CRC: std::ops::Range<usize> = 36..40;
 
@@ -468,7 +468,7 @@ mod tests {
             let _ = Header::parse_datagram(&bytes);
         }
 
-        /// Random bytes seldom pass the magic: damage a good header instead. A checksum finds any change of one byte.
+        /// Damages a good header, because random bytes rarely pass the magic. A checksum finds any change of one byte.
         #[test]
         fn a_damaged_header_is_refused(header in headers(), at in 0usize..64, change in 1u8..) {
             let mut bytes = encoded(&header);

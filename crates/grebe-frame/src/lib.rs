@@ -25,7 +25,7 @@
 //! assert_eq!(frame.header().sample_rate_hz, 48_000.0);
 //! ```
 //!
-//! A [`StreamTracker`] follows one stream by its headers, and tells what was lost on the way from what the generator never
+//! A [`StreamTracker`] follows one stream by its headers, and separates losses on the network from samples that the generator never
 //! made:
 //!
 //! ```
@@ -46,7 +46,7 @@
 //!
 //! A stream can say what it is: a [`Description`] rides with every [`Batch`], and goes between hosts as frames of its own.
 //!
-//! Bytes that are no frame have a [`Refusal`]; a receiver counts them by reason in [`Refusals`].
+//! Invalid bytes have a [`Refusal`]; a receiver counts them by reason in [`Refusals`].
 #![forbid(unsafe_code)]
 
 mod batch;

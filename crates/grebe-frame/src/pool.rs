@@ -1,4 +1,4 @@
-//! Where batches come from: a pool of this process, or memory that another process lends.
+//! Sources of batches: a pool of this process, or memory that another process lends.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::description::Description;
 use crate::header::Header;
 use crate::table::Table;
 
-/// A fixed number of chunks to build batches in. Nothing is allocated after it is made.
+/// A fixed number of chunks for batches. Nothing is allocated after its creation.
 #[derive(Debug)]
 pub struct BatchPool {
     pool: Pool<Table>,
-    /// Whether it was settled who is woken.
+    /// Whether the waker is set.
     has_owner: bool,
     description: Option<Arc<Description>>,
 }
 
-/// Batches that another process lends to this one, read in place: for a process that is trusted.
+/// Batches that a trusted process lends to this one, read in place.
 ///
-/// A [`Batch`] of it lies in memory that the other process can still write to. Its frames are validated as they come, and every offset is
-/// checked against this process's own table, but headers and samples can change after that: [`TrustedImport`] says what follows.
+/// The other process can still write to the memory of such a [`Batch`]. Frames are validated on arrival, and offsets
+/// are checked against this process's table, but headers and samples can change afterwards: see [`TrustedImport`].
 #[derive(Debug)]
 pub struct TrustedBatchImport {
     import: TrustedImport<Table>,
@@ -38,7 +38,7 @@ impl BatchPool {
         }
     }
 
-    /// As many chunks as fit into memory that another crate mapped.
+    /// As many chunks as fit into memory mapped by another crate.
     pub fn over(memory: Box<dyn MemoryMut>, chunk_bytes: usize) -> Self {
         Self {
             pool: Pool::over(memory, chunk_bytes, || Table::for_chunk(chunk_bytes)),
@@ -47,14 +47,13 @@ impl BatchPool {
         }
     }
 
-    /// Wakes `signal` whenever a chunk comes back. To be set before the first batch is taken.
+    /// Wakes `signal` when a chunk returns. Call it before the first batch is taken.
     pub fn wake_on_return(&mut self, signal: Arc<Signal>) {
         self.pool.wake_on_return(signal);
         self.has_owner = true;
     }
 
-    /// As [`wake_on_return`](Self::wake_on_return), where nobody was named before the first batch was taken; else nothing
-    /// changes.
+    /// Sets the default for [`wake_on_return`](Self::wake_on_return); no effect after the first batch.
     #[inline]
     pub fn wake_by_default(&mut self, signal: &Arc<Signal>) {
         if !std::mem::replace(&mut self.has_owner, true) && self.available() == self.chunks() {
@@ -62,7 +61,7 @@ impl BatchPool {
         }
     }
 
-    /// An empty batch in the chunk that came back last, or `None` where all chunks are lent.
+    /// An empty batch in the chunk that returned last, or `None` if all chunks are lent.
     #[inline]
     pub fn acquire(&mut self) -> Option<BatchMut> {
         let mut batch = self.pool.acquire().map(BatchMut::new)?;
@@ -70,39 +69,39 @@ impl BatchPool {
         Some(batch)
     }
 
-    /// Says what the stream is that batches of this pool carry from now on.
+    /// Sets the description for the next batches of this pool.
     pub fn describe(&mut self, description: Option<Arc<Description>>) {
         self.description = description;
     }
 
-    /// What batches of this pool say that their stream is.
+    /// The description for batches of this pool.
     pub fn description(&self) -> Option<&Arc<Description>> {
         self.description.as_ref()
     }
 
-    /// Whether a batch can be taken now.
+    /// Whether a chunk is free.
     pub fn has_free(&self) -> bool {
         self.pool.has_free()
     }
 
-    /// Chunks that are free now.
+    /// Number of free chunks.
     pub fn available(&self) -> usize {
         self.pool.available()
     }
 
-    /// Chunks in all.
+    /// Total number of chunks.
     pub fn chunks(&self) -> usize {
         self.pool.chunks()
     }
 
-    /// Bytes in one chunk.
+    /// Bytes of a chunk.
     pub fn chunk_bytes(&self) -> usize {
         self.pool.chunk_bytes()
     }
 }
 
 impl TrustedBatchImport {
-    /// Reads `memory` in chunks of `chunk_bytes`; `home` is told each chunk that nobody here reads any more.
+    /// Reads `memory` in chunks of `chunk_bytes`. `home` receives each chunk that has no reader left here.
     pub fn new(
         memory: Box<dyn Memory>,
         chunk_bytes: usize,
@@ -114,15 +113,15 @@ impl TrustedBatchImport {
         }
     }
 
-    /// Says what the stream is, or that nobody says so any more: in batches from here on.
+    /// Sets or removes the description for the next batches.
     pub fn describe(&mut self, description: Option<Arc<Description>>) {
         self.description = description;
     }
 
-    /// The batch in chunk `index`, its frames at `offsets` (each validated again here).
+    /// The batch in chunk `index`, with frames at `offsets`, each of which is validated here again.
     ///
-    /// Answers `None` where there is no such chunk or it is held already. Frames that do not parse are left out, and counted
-    /// in the second value.
+    /// Returns `None` if the chunk does not exist or is held already. Skips invalid frames, and counts them in the
+    /// second value.
     pub fn batch(&mut self, index: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let mut refused = 0;
         let description = self.description.as_ref();

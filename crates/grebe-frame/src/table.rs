@@ -1,18 +1,18 @@
-//! Where the frames of a chunk are.
+//! Table of a chunk's frames.
 
 use std::sync::Arc;
 
 use crate::description::Description;
 use crate::header::{HEADER_BYTES, Header};
 
-/// Where the frames of a chunk are. Rides with the chunk; its capacity is set when the pool is made.
+/// Table of a chunk's frames. It belongs to the chunk, and its capacity is fixed by the pool.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) spans: Vec<Span>,
-    /// Behind the last frame.
+    /// End of the last frame.
     pub(crate) end: usize,
     pub(crate) samples: u64,
-    /// What the stream is. It outlives the frames, so that a chunk that is used again for the same stream costs a comparison.
+    /// The stream's description. It outlives the frames, so reusing the chunk for the same stream costs one comparison.
     pub(crate) description: Option<Arc<Description>>,
 }
 

@@ -1,4 +1,4 @@
-//! What arrived, what is missing, and where it went missing.
+//! Counts of received and missing frames and samples, and the place of their loss.
 
 mod missing;
 #[cfg(test)]
@@ -12,10 +12,9 @@ use crate::tracker::missing::Missing;
 
 /// Follows one stream by its headers: gaps in frames *and* samples, late and duplicate frames, restarts, the end.
 ///
-/// Joining late is not loss: the first frame seen sets the position. Only who sees the very first frame of a stream knows that
-/// nothing came before it: what the generator dropped until then is counted as its own. A frame in order costs a few comparisons; only gaps
-/// touch the list of what is missing (at most 256 ranges; the oldest are forgotten, and their late frames then count as
-/// duplicates).
+/// Joining late is not loss: the first frame seen sets the position. Drops of the generator before that count only if
+/// it is the stream's very first frame. A frame in order costs a few comparisons. Only gaps touch the list of missing
+/// ranges, which has at most 256. The oldest are forgotten, and their late frames then count as duplicates.
 ///
 /// ```
 /// use grebe_frame::{Arrival, Gap, Header, StreamTracker};
@@ -38,74 +37,74 @@ pub struct StreamTracker {
     missing: Missing,
     /// Sequence and stamp of the first frame of the stream that was seen.
     first: (u64, u64),
-    /// Successive frames behind the position whose sequence grows by one: a sender that began again.
+    /// Successive frames before the position whose sequence grows by one: a restarted sender.
     behind: (u64, u32),
 }
 
-/// How a frame relates to those before it.
+/// Relation of a frame to the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// The first frame of the stream that was seen; whatever came before is not loss.
+    /// The first frame seen of the stream. Earlier frames are not losses.
     First,
-    /// The frame that was expected.
+    /// The expected frame.
     InOrder,
-    /// The next frame there is, behind a gap.
+    /// The next frame after a gap.
     After(Gap),
-    /// A frame that was missing, after later ones: its place in the stream has passed.
+    /// A missing frame that arrives after later ones, too late for the stream.
     Late,
-    /// A frame that arrived before (or a repeated end of stream).
+    /// A repeated frame (or end of stream).
     Duplicate,
-    /// The first frame of another stream: the sender began again, or changed its channels or their format.
+    /// The first frame of another stream: the sender restarted, or changed its channels or their format.
     Restart,
 }
 
 impl Arrival {
-    /// Whether the frame's samples go on where the stream stands (so not [`Late`](Arrival::Late), not
-    /// [`Duplicate`](Arrival::Duplicate)).
+    /// Whether the frame continues the stream, so it is neither [`Late`](Arrival::Late) nor
+    /// [`Duplicate`](Arrival::Duplicate).
     #[inline]
     pub fn is_new(&self) -> bool {
         !matches!(self, Arrival::Late | Arrival::Duplicate)
     }
 }
 
-/// What is missing before a frame.
+/// Missing frames and samples before a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Gap {
-    /// Frames that were sent and did not arrive; 0 where the generator alone dropped.
+    /// Frames sent and not received; 0 if only the generator dropped.
     pub frames: u64,
-    /// Samples per channel that are missing in all.
+    /// Missing samples per channel in total.
     pub samples: u64,
-    /// Those of them that the generator never made (`sg_drops_total` grew by them).
+    /// The part that the generator never made (`sg_drops_total` grew by it).
     pub generator_samples: u64,
 }
 
-/// What a [`StreamTracker`] has counted over all streams it saw.
+/// Counts of a [`StreamTracker`] over all its streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrackerCounts {
-    /// Frames that went on with the stream.
+    /// Frames that continued the stream.
     pub frames: u64,
     /// Samples per channel in them.
     pub samples: u64,
-    /// Frames that did not arrive.
+    /// Lost frames.
     pub lost_frames: u64,
     /// Samples per channel in them.
     pub lost_samples: u64,
-    /// Samples per channel that the generator dropped, by what its headers say: also those that it never gave an index, and
-    /// those before the stream's first frame, where that is the first that was seen.
+    /// Samples per channel that the generator dropped, according to its headers. Includes those without an index, and
+    /// those before the stream's first frame if the tracker saw that one.
     pub generator_samples: u64,
-    /// Frames that came after later ones: they were counted as lost until then, and their place has passed.
+    /// Frames that arrived after later ones. They counted as lost before, and are too late for the stream.
     pub late_frames: u64,
     /// Samples per channel in them.
     pub late_samples: u64,
-    /// Frames that came twice.
+    /// Repeated frames.
     pub duplicate_frames: u64,
     /// Streams seen.
     pub streams: u64,
 }
 
 impl StreamTracker {
-    /// A tracker that has seen nothing.
+    /// A tracker without frames.
     pub fn new() -> Self {
         Self {
             position: None,
@@ -136,7 +135,7 @@ impl StreamTracker {
         self.position = Some(Position::behind(header));
     }
 
-    /// Counts a frame where it is the very one that was expected; else it changes nothing.
+    /// Counts a frame if it is the expected one; otherwise changes nothing.
     #[inline]
     pub fn arrive_in_order(&mut self, header: &Header) -> bool {
         let is_expected = self.position.as_ref().is_some_and(|position| position.expects(header));
@@ -146,8 +145,8 @@ impl StreamTracker {
         is_expected
     }
 
-    /// How many frames are missing before this one, where it goes on with the stream that is tracked: 0 is the next. `None`
-    /// where it does not, or none came yet.
+    /// Frames missing before this one, if it continues the stream; 0 for the next frame. `None` if it does not, or
+    /// before the first frame.
     pub fn missing_before(&self, header: &Header) -> Option<u64> {
         let position = self.position.as_ref().filter(|position| !position.ended)?;
         let is_further = header.first_sample_index >= position.sample_index;
@@ -155,11 +154,11 @@ impl StreamTracker {
         (is_further && position.is_alike(header)).then_some(missing)
     }
 
-    /// Whether a frame that stands before the stream's position cannot be of it by its stamp: its sender began again.
+    /// Whether the stamp of a frame before the stream's position shows that its sender restarted.
     ///
-    /// Every sender's clock only grows, as its sequence does. So what was stamped after the newest frame is of another stream, and so is
-    /// what stands on one side of the first frame by its sequence and on the other by its stamp: a sender whose host was started again,
-    /// with a clock that was, too. Neither is anything late by more than ten seconds.
+    /// A sender's clock and its sequence only grow. So a stamp after the newest frame belongs to another stream. So
+    /// does a frame before the first one by its sequence and after it by its stamp, or the reverse: the sender's host
+    /// rebooted, and its clock started over. Frames more than ten seconds late belong to another stream too.
     pub fn begins_again(&self, header: &Header) -> bool {
         self.position.as_ref().is_some_and(|position| {
             let (sequence, stamp_ns) = (header.sequence, header.producer_ts_ns);
@@ -172,12 +171,12 @@ impl StreamTracker {
         })
     }
 
-    /// Counts a frame that came twice, where the caller still holds the first.
+    /// Counts a duplicate of a frame that the caller still holds.
     pub fn count_duplicate(&mut self) {
         self.counts.duplicate_frames += 1;
     }
 
-    /// What was counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> TrackerCounts {
         self.counts
     }
@@ -261,7 +260,7 @@ impl StreamTracker {
         gap
     }
 
-    /// What the generator dropped since the last frame.
+    /// Drops of the generator since the last frame.
     fn count_drops(&mut self, position: &Position, header: &Header) -> u64 {
         let drops = header.sg_drops_total.saturating_sub(position.sg_drops_total);
         self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);

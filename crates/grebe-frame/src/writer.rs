@@ -28,24 +28,24 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A stream of samples of this format, of so many channels (1 to 255) and samples per second and channel; 0 where it has no rate.
+    /// A stream of this format, with `channels` (1 to 255) and samples per second and channel; 0 if it has no rate.
     ///
     /// # Errors
-    /// No receiver takes such a stream.
+    /// No receiver accepts such a stream.
     pub fn new(format: SampleFormat, channels: u32, sample_rate_hz: f64) -> Result<Self, Refusal> {
         let next = Header { format, channel_count: channels, sample_rate_hz, ..Header::default() };
         next.check()?;
         Ok(Self { next })
     }
 
-    /// The same stream, whose first sample has this index: what lies before it is not missing, and was somebody else's.
+    /// The same stream, starting at this sample index. Earlier samples do not count as missing.
     pub fn starting_at(mut self, first_sample_index: u64) -> Self {
         self.next.first_sample_index = first_sample_index;
         self
     }
 
-    /// Appends the next frame to a batch: `samples` per channel, which `fill` writes, one call per channel; the first of them
-    /// was taken at `producer_ts_ns` of a clock that only grows.
+    /// Appends the next frame to a batch: `samples` per channel, which `fill` writes, one call per channel. The first
+    /// sample was taken at `producer_ts_ns` of a monotonic clock.
     ///
     /// # Errors
     /// [`PushError::Full`]: nothing was counted; push it to the next batch.
@@ -62,7 +62,7 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// As [`push`](Self::push), of samples as they stand on the wire, whatever their format.
+    /// As [`push`](Self::push), for samples as on the wire, in any format.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -84,22 +84,22 @@ impl FrameWriter {
         self.next.first_sample_index += u64::from(samples);
     }
 
-    /// What its samples are.
+    /// Format of its samples.
     pub fn format(&self) -> SampleFormat {
         self.next.format
     }
 
-    /// How many channels it has.
+    /// Number of channels.
     pub fn channels(&self) -> u32 {
         self.next.channel_count
     }
 
-    /// The index of the next sample: how many there were, those that were passed over included.
+    /// Index of the next sample, skipped ones included.
     pub fn next_sample_index(&self) -> u64 {
         self.next.first_sample_index
     }
 
-    /// Passes over samples per channel that the producer had no time for: receivers see a gap that is the producer's.
+    /// Skips samples per channel that the producer missed. Receivers see a gap of the producer.
     pub fn skip(&mut self, samples: u64) {
         self.next.first_sample_index += samples;
         self.next.sg_drops_total += samples;

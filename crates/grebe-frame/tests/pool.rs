@@ -10,7 +10,7 @@ use grebe_ring::{Memory, Signal};
 
 const CHUNK_BYTES: usize = 256;
 
-/// What another process would lend: bytes of this one.
+/// Stands for memory that another process lends.
 #[repr(align(64))]
 struct Lent([u8; 2 * CHUNK_BYTES]);
 
@@ -78,7 +78,7 @@ fn an_import_reads_only_frames_that_are_whole_and_says_how_many_it_refused() {
     let sequences: Vec<u64> = batch.frames().map(|frame| frame.header().sequence).collect();
     assert_eq!(sequences, [1, 2]);
     assert!(import.batch(0, [0].into_iter()).is_none(), "the chunk is held");
-    assert!(import.batch(2, [0].into_iter()).is_none(), "there is no such chunk");
+    assert!(import.batch(2, [0].into_iter()).is_none(), "an unknown chunk");
     drop(batch);
     assert_eq!(returned.load(Ordering::Relaxed), 0, "nobody reads chunk 0 any more");
 

@@ -10,14 +10,14 @@ use grebe_frame::{Description, DescriptionReader, Header, Refusal, StreamTracker
 /// before the first frame.
 #[derive(Debug, Default)]
 pub struct Described {
-    now: Said,
+    now: SenderDescriptions,
     /// By the last describing senders, newest last.
-    next: Vec<Said>,
+    next: Vec<SenderDescriptions>,
 }
 
 /// Descriptions by one sender.
 #[derive(Debug, Default)]
-struct Said {
+struct SenderDescriptions {
     from: Option<SocketAddr>,
     reader: DescriptionReader,
     description: Option<Arc<Description>>,
@@ -48,15 +48,15 @@ impl Described {
     ) -> Result<(), Refusal> {
         let stamp = DescriptionReader::stamp(frame)?;
         let is_of_now = stream.is_some_and(|tracker| !tracker.begins_again(&stamp));
-        let said = if is_of_now { &mut self.now } else { self.next_of(from) };
-        let Some(description) = said.reader.take(frame)? else { return Ok(()) };
+        let sender = if is_of_now { &mut self.now } else { self.next_of(from) };
+        let Some(description) = sender.reader.take(frame)? else { return Ok(()) };
         // A reordered, older description is obsolete.
-        if stamp.sequence >= said.sequence || !is_of_now {
-            if said.upcoming.len() == UPCOMING_MAX {
-                said.description = said.upcoming.pop_front();
+        if stamp.sequence >= sender.sequence || !is_of_now {
+            if sender.upcoming.len() == UPCOMING_MAX {
+                sender.description = sender.upcoming.pop_front();
             }
-            said.upcoming.push_back(Arc::new(description));
-            said.sequence = stamp.sequence;
+            sender.upcoming.push_back(Arc::new(description));
+            sender.sequence = stamp.sequence;
         }
         Ok(())
     }
@@ -78,18 +78,18 @@ impl Described {
 
     /// Begins a stream of this sender: its announced description holds, and that of the previous stream ends.
     pub fn begin(&mut self, from: Option<SocketAddr>) {
-        let found = self.next.iter().position(|said| said.from == from);
+        let found = self.next.iter().position(|sender| sender.from == from);
         self.now = found.map(|at| self.next.remove(at)).unwrap_or_default();
     }
 
     /// Descriptions by this sender for a stream that has not begun.
-    fn next_of(&mut self, from: SocketAddr) -> &mut Said {
-        let found = self.next.iter().position(|said| said.from == Some(from));
+    fn next_of(&mut self, from: SocketAddr) -> &mut SenderDescriptions {
+        let found = self.next.iter().position(|sender| sender.from == Some(from));
         let at = found.unwrap_or_else(|| {
             if self.next.len() == SENDERS_MAX {
                 self.next.remove(0);
             }
-            self.next.push(Said { from: Some(from), ..Said::default() });
+            self.next.push(SenderDescriptions { from: Some(from), ..SenderDescriptions::default() });
             self.next.len() - 1
         });
         &mut self.next[at]

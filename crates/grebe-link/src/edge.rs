@@ -13,7 +13,7 @@
 //! after a restart.
 //!
 //! When a new process replaces the one at one end, the stage at the other end stays, and the link begins a
-//! new *era*.
+//! new *epoch*.
 //!
 //! ```text
 //!  consumer's host   gone: Away -> LinkOut counts the data in flight, and pauses; its queue waits or drops
@@ -22,23 +22,23 @@
 //!                    back: Begin -> LinkIn adds the new stream after a gap, as long as the stamps show
 //! ```
 //!
-//! An era also begins when both processes stay, but the link moves to another connection ([`Lead::turn`]).
+//! An epoch also begins when both processes stay, but the link moves to another connection ([`LinkRoute::turn`]).
 
 mod buffer;
 mod inbox;
 mod lane;
-mod lead;
 mod link_in;
 mod link_out;
+mod link_route;
 mod message;
 mod outbox;
 mod reader;
-mod seam;
+mod splice;
 
 pub use inbox::Inbox;
-pub use lead::Lead;
 pub use link_in::{LinkIn, LinkInKind};
 pub use link_out::{LinkOut, LinkOutKind};
+pub use link_route::LinkRoute;
 pub use message::BadLink;
 pub use outbox::{Line, Outbox};
 pub use reader::{Route, Routes, read_messages};

@@ -1,5 +1,5 @@
 //! Transport-independent handling of frames: descriptions ([`announce`], [`described`]), order ([`reorder`]),
-//! losses ([`arrival`], [`outage`]) and the producer's clock ([`clock_port`], [`far_clock`]). [`edge`] has
+//! losses ([`arrival`], [`outage`]) and the producer's clock ([`clock_port`], [`remote_clock`]). [`edge`] has
 //! the edges of a graph between two hosts.
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ pub mod arrival;
 pub mod clock_port;
 pub mod described;
 pub mod edge;
-pub mod far_clock;
 pub mod outage;
+pub mod remote_clock;
 pub mod reorder;
 pub mod wire;

@@ -24,7 +24,7 @@ struct Began {
 impl Outage {
     /// Checks the sender. Call it after each send.
     #[inline]
-    pub fn look(&mut self, sender: &Sender, tell: impl FnOnce(String)) {
+    pub fn update(&mut self, sender: &Sender, tell: impl FnOnce(String)) {
         if self.now.is_some() || sender.counters().unsent > self.unsent {
             self.follow(sender, tell);
         }
@@ -58,7 +58,7 @@ impl Outage {
             return None;
         }
         (began.is_told, self.told) = (true, Some(now));
-        Some(format!("cannot send to {}; what is not sent is counted, and the stream goes on", to()))
+        Some(format!("cannot send to {}; unsent datagrams are counted, and the stream continues", to()))
     }
 }
 
@@ -71,20 +71,23 @@ mod tests {
     #[test]
     fn an_outage_is_told_as_it_begins_and_as_it_ends_and_not_for_each_datagram() {
         let (mut outage, began) = (Outage::default(), Instant::now());
-        let mut look = |ms, sent, unsent| {
+        let mut update = |ms, sent, unsent| {
             let to = || "10.0.0.1:5000: down".to_owned();
             outage.words(began + Duration::from_millis(ms), sent, unsent, to)
         };
-        assert_eq!(look(0, 1, 0), None);
-        let told = look(10, 1, 3).unwrap();
+        assert_eq!(update(0, 1, 0), None);
+        let told = update(10, 1, 3).unwrap();
         assert!(told.starts_with("cannot send to 10.0.0.1:5000: down; "), "{told}");
-        assert_eq!([look(20, 1, 5), look(30, 1, 5), look(900, 1, 9)], [None, None, None]);
-        assert_eq!(look(1_010, 2, 9).unwrap(), "sending again after 1.0 s; datagrams not sent meanwhile: 9");
+        assert_eq!([update(20, 1, 5), update(30, 1, 5), update(900, 1, 9)], [None, None, None]);
         assert_eq!(
-            [look(1_020, 2, 10), look(1_030, 3, 10), look(2_000, 4, 10)],
+            update(1_010, 2, 9).unwrap(),
+            "sending again after 1.0 s; datagrams not sent meanwhile: 9"
+        );
+        assert_eq!(
+            [update(1_020, 2, 10), update(1_030, 3, 10), update(2_000, 4, 10)],
             [const { None }; 3],
             "it comes and goes"
         );
-        assert!(look(6_000, 4, 12).is_some());
+        assert!(update(6_000, 4, 12).is_some());
     }
 }

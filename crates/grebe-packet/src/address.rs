@@ -49,7 +49,7 @@ impl Address {
             return Err(wrong("a name has 1 to 253 characters"));
         }
         if !host.bytes().all(|byte| byte.is_ascii_graphic() && !b":/@[]".contains(&byte)) {
-            return Err(wrong("it has a character that no name has"));
+            return Err(wrong("it has an invalid character"));
         }
         Ok(Self { host: Host::Name(host.to_owned()), port })
     }
@@ -75,7 +75,7 @@ impl Address {
             NAME => {
                 let len = reader.u8()?;
                 let name = str::from_utf8(reader.take(len.into())?);
-                let name = name.map_err(|_| Error::Malformed { what: "a name that is no text" })?;
+                let name = name.map_err(|_| Error::Malformed { what: "a name with invalid UTF-8" })?;
                 return Self::new(name, reader.u16()?);
             }
             _ => return Err(Error::Malformed { what: "an address of an unknown family" }),

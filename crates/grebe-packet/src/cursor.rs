@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn f64(&mut self) -> Result<f64> {
         let value = f64::from_be_bytes(self.array()?);
-        if value.is_finite() { Ok(value) } else { Err(Error::Malformed { what: "a number that is none" }) }
+        if value.is_finite() { Ok(value) } else { Err(Error::Malformed { what: "an invalid number" }) }
     }
 
     /// Number in LEB128, at most ten bytes.
@@ -106,7 +106,11 @@ impl<'a> Reader<'a> {
     /// Fails if bytes follow the last field.
     #[inline]
     pub fn end(&self) -> Result<()> {
-        if self.is_empty() { Ok(()) } else { Err(Error::Malformed { what: "bytes behind the last field" }) }
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Malformed { what: "extra bytes after the last field" })
+        }
     }
 }
 

@@ -93,9 +93,8 @@ impl Ticket {
         let word = Zeroizing::new(word.trim().to_ascii_lowercase());
         let code = word.strip_prefix(PREFIX).ok_or(wrong("it does not begin with grebe"))?;
         let code = Zeroizing::new(code.to_ascii_uppercase());
-        let bytes = BASE32_NOPAD
-            .decode(code.as_bytes())
-            .map_err(|_| wrong("it has letters that no ticket has, or is cut"))?;
+        let bytes =
+            BASE32_NOPAD.decode(code.as_bytes()).map_err(|_| wrong("it has invalid letters, or is cut"))?;
         let bytes = Zeroizing::new(bytes);
         let (body, check) = bytes.split_last_chunk::<CHECK_BYTES>().ok_or(wrong("it is too short"))?;
         if checksum(body) != *check {
@@ -110,9 +109,9 @@ impl Ticket {
                 PROBE => "it is for `grebe probe`",
                 CONNECTION | CONNECTION_BY_RELAY => "it is for `grebe cp`",
                 TRANSFER_OF_OLD | TRANSFER_BY_RELAY_OF_OLD => {
-                    "it is of an older grebe, which sends files otherwise: use the same grebe at both ends"
+                    "it is from an older grebe with another protocol: use the same grebe at both ends"
                 }
-                _ => "it is of another version of grebe",
+                _ => "it is from another version of grebe",
             }));
         }
         Self::read(purpose, is_by_relay, &mut reader).map_err(|_| wrong("its addresses cannot be read"))

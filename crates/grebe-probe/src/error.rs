@@ -13,12 +13,12 @@ pub enum Error {
     #[error(transparent)]
     Ticket(#[from] grebe_packet::Error),
     /// The ticket has expired, so nothing answers.
-    #[error("the ticket's time is over; start `grebe probe --serve` again")]
+    #[error("the ticket has expired; start `grebe probe --serve` again")]
     Expired,
     /// Limit that no probe can meet.
     #[error("{what}")]
     Limit {
-        /// The limit, and what to do.
+        /// The limit, with advice.
         what: String,
     },
     /// The host of a ticket has no address.

@@ -72,7 +72,7 @@ fn record(folder: &Path, way: WriteWay, checksum: bool) {
 }
 
 fn read(folder: &Path) {
-    let mut file = SampleFile::open(&folder.join("x.sigmf-collection")).expect("it was recorded");
+    let mut file = SampleFile::open(folder.join("x.sigmf-collection")).expect("it was recorded");
     for position in (0..file.len_samples() - BLOCK_SAMPLES as u64).step_by(BLOCK_SAMPLES) {
         let block = file.block(position, BLOCK_SAMPLES).expect("it is there");
         for channel in 0..CHANNELS {

@@ -19,7 +19,8 @@ impl SampleFile {
     /// # Errors
     /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A
     /// truncated WAV opens as far as it goes, which a note says.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
         match kind_of(path) {
             Some(Kind::SigMf) => match path_query::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
@@ -183,12 +184,12 @@ mod tests {
             ("x", "'PLACE/x?format=cf32&rate=2.4M'"),
         ] {
             std::fs::write(place(name), [7; 64]).unwrap();
-            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            let error = SampleFile::open(place(name)).unwrap_err().to_string();
             let line = line.replace("PLACE", &folder.path().display().to_string());
             assert!(error.contains(&line), "{error}\n{line}");
         }
         for name in ["gone", "gone.gz", "gone.iq", "gone.wav", "gone.cu8", "gone.sigmf-meta"] {
-            let error = SampleFile::open(&place(name)).unwrap_err().to_string();
+            let error = SampleFile::open(place(name)).unwrap_err().to_string();
             assert!(error.starts_with("cannot open ") && error.contains("No such file"), "{error}");
         }
     }

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_name_says_what_the_samples_are() {
         let (_folder, path) = file("x.CU8", &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        let mut opened = SampleFile::open(&with(&path, "?rate=2.4M&channels=2&frequency=433.92M")).unwrap();
+        let mut opened = SampleFile::open(with(&path, "?rate=2.4M&channels=2&frequency=433.92M")).unwrap();
         assert_eq!((opened.format(), opened.channels(), opened.len_samples()), (SampleFormat::Cu8, 2, 2));
         assert_eq!(opened.sample_rate_hz(), 2.4e6);
         assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
@@ -184,7 +184,7 @@ mod tests {
         let plain = SampleFile::open(&path).unwrap();
         assert_eq!((plain.sample_rate_hz(), plain.notes().len()), (0.0, 2));
         assert!(plain.notes()[1].ends_with("x.CU8?rate=2.4M'"), "{:?}", plain.notes());
-        let given = SampleFile::open(&with(&path, "?format=i8&rate=1")).unwrap();
+        let given = SampleFile::open(with(&path, "?format=i8&rate=1")).unwrap();
         assert_eq!((given.format(), given.len_samples()), (SampleFormat::I8, 9));
     }
 
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(SampleFile::open(&path).unwrap().format(), format, "{name}");
         }
         let (_folder, path) = file("x.bin", &[7; 16]);
-        assert_eq!(SampleFile::open(&with(&path, "?format=cf32")).unwrap().len_samples(), 2);
+        assert_eq!(SampleFile::open(with(&path, "?format=cf32")).unwrap().len_samples(), 2);
         assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
     }
 
@@ -255,7 +255,7 @@ mod tests {
             ("?colour=red", "has an unknown 'colour'; known: rate, channels, format, frequency"),
         ] {
             let (_folder, path) = file("x.cf32", &[0; 16]);
-            let error = SampleFile::open(&with(&path, query)).unwrap_err().to_string();
+            let error = SampleFile::open(with(&path, query)).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         let (_folder, path) = file("x.f64", &[0; 7]);
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(434e6));
         assert_eq!(opened.time_at(0), grebe_frame::utc_time("2022-03-21T21:35:49Z"));
         assert!(opened.notes()[0].contains("1200000 S/s, 434000000 Hz, 2022-03-21T21:35:49Z (taken as UTC)"));
-        let asked = SampleFile::open(&with(&path, "?rate=48k&format=ci16")).unwrap();
+        let asked = SampleFile::open(with(&path, "?rate=48k&format=ci16")).unwrap();
         assert_eq!(
             (asked.format(), asked.sample_rate_hz(), asked.len_samples()),
             (SampleFormat::Ci16, 48e3, 4)
@@ -301,22 +301,22 @@ mod tests {
             format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
         assert_eq!(notes, [expected]);
         let said = format!("{}&rate=2.4M", typed.display());
-        assert_eq!(SampleFile::open(said.as_ref()).unwrap().sample_rate_hz(), 2.4e6);
+        assert_eq!(SampleFile::open(said).unwrap().sample_rate_hz(), 2.4e6);
     }
 
     #[test]
     fn headers_and_text_are_never_read_as_samples() {
         let wav = [&b"RIFF\x24\0\0\0WAVE"[..], &[0; 32]].concat();
         let (_folder, path) = file("x.raw", &wav);
-        let error = SampleFile::open(&with(&path, "?format=cf32")).unwrap_err().to_string();
+        let error = SampleFile::open(with(&path, "?format=cf32")).unwrap_err().to_string();
         assert!(error.contains("is a WAV file, whose header is no sample"), "{error}");
         for name in ["x.wav", "x.sigmf-meta", "x.csv", "x.npy"] {
             let (_folder, path) = file(name, &wav);
-            assert!(SampleFile::open(&with(&path, "?format=cf32&rate=1M")).is_err(), "{name}");
+            assert!(SampleFile::open(with(&path, "?format=cf32&rate=1M")).is_err(), "{name}");
         }
         // Data whose metadata are lost.
         let (_folder, path) = file("x.sigmf-data", &[0; 16]);
-        assert_eq!(SampleFile::open(&with(&path, "?format=cf32&rate=1M")).unwrap().len_samples(), 2);
+        assert_eq!(SampleFile::open(with(&path, "?format=cf32&rate=1M")).unwrap().len_samples(), 2);
     }
 
     #[test]

@@ -227,7 +227,7 @@ mod tests {
             let bytes =
                 [MAGIC, &[2, 0], &(words.len() as u32).to_le_bytes(), words.as_bytes(), samples].concat();
             std::fs::write(&path, bytes).unwrap();
-            SampleFile::open(format!("{}?rate=8k", path.display()).as_ref())
+            SampleFile::open(format!("{}?rate=8k", path.display()))
         };
         let mut major =
             save("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 2), }", &[0, 1, 0, 2, 0, 3, 0, 4])

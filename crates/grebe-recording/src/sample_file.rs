@@ -44,7 +44,7 @@ pub(crate) use self::timeline::{Timeline, samples_in};
 /// ```no_run
 /// use grebe_recording::SampleFile;
 ///
-/// let mut file = SampleFile::open("examples/data/ecg.sigmf-meta".as_ref())?;
+/// let mut file = SampleFile::open("examples/data/ecg.sigmf-meta")?;
 /// for segment in 0..file.segments().len() {
 ///     let segment = file.segments()[segment];
 ///     let length = segment.length_samples.min(1_000) as usize;
@@ -219,7 +219,12 @@ impl SampleFile {
         self.format
     }
 
-    /// Samples per second and channel; 0 = the file does not say.
+    /// Samples per second and channel; `None` if the file does not state it.
+    pub fn rate_hz(&self) -> Option<f64> {
+        Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0)
+    }
+
+    /// [`rate_hz`](Self::rate_hz) as the header of a frame has it: 0 if unknown.
     pub fn sample_rate_hz(&self) -> f64 {
         self.sample_rate_hz
     }

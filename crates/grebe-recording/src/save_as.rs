@@ -36,9 +36,9 @@ impl SampleFile {
     /// let folder = tempfile::tempdir()?;
     /// let raw = folder.path().join("x.i16");
     /// std::fs::write(&raw, [1, 0, 2, 0])?;
-    /// let mut file = SampleFile::open(format!("{}?rate=48k", raw.display()).as_ref())?;
+    /// let mut file = SampleFile::open(format!("{}?rate=48k", raw.display()))?;
     /// file.save_as(&folder.path().join("x.wav"), &SaveOptions::default(), &Cancel::default())?;
-    /// let mut wav = SampleFile::open(&folder.path().join("x.wav"))?;
+    /// let mut wav = SampleFile::open(folder.path().join("x.wav"))?;
     /// assert_eq!(wav.block(0, 2)?.channel::<i16>(0)?.as_ref(), [1, 2]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

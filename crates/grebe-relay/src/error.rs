@@ -15,7 +15,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Message that was not made with the ticket's key, or was changed in transit. The receiver drops it.
-    #[error("a message that does not authenticate: another ticket's, or changed on its way")]
+    #[error("a message that fails authentication: of another ticket, or modified")]
     NotAuthentic,
     /// The system has no random numbers, or a key cannot be derived.
     #[error("cannot make keys: {what}")]

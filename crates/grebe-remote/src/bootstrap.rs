@@ -67,7 +67,7 @@ pub(crate) fn bring(own: &Own, settings: &Settings, is_cancelled: &dyn Fn() -> b
     settings.ssh.tell(&format!("bringing grebe {VERSION} to {host} ({megabytes:.1} MB)"));
     let is_ready = |line: &str| line.starts_with(OTHER) || line == GO_ON;
     let mut remote = settings.ssh.start(host, &own.takes_in()?, is_ready, "")?;
-    let refused = |why: &str| Error::not_started(format!("--bootstrap: {host} does not take it: {why}"));
+    let refused = |why: &str| Error::not_started(format!("--bootstrap: cannot install on {host}: {why}"));
     match remote.ready(&[], is_cancelled) {
         Ok(Began { line, .. }) if line == GO_ON => {}
         Ok(Began { line, .. }) => {
@@ -102,7 +102,7 @@ pub fn check_self(hash: &str) -> Result<()> {
     if blake3::hash(&bytes).to_hex().as_str() != hash {
         let path = path.display();
         return Err(Error::Peer(format!(
-            "{path} is not what was brought here: remove it, and say --bootstrap again"
+            "{path} differs from the program that was copied there: remove it, and use --bootstrap again"
         )));
     }
     if let Some(own) = path.parent().filter(|own| is_brought(own)) {

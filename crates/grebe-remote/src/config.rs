@@ -132,7 +132,7 @@ impl Config {
             Error::Usage(format!("{}{at}: {}{WITHOUT}", path.display(), why.trim()))
         })?;
         if config.defaults.name.is_some() || config.defaults.address.is_some() {
-            let why = "`name` and `address` are of one host: write them below [hosts.NAME]";
+            let why = "`name` and `address` belong to one host: write them below [hosts.NAME]";
             return Err(Error::Usage(format!("{}: {why}", path.display())));
         }
         Ok(config)

@@ -16,7 +16,7 @@ pub enum Error {
     /// The login was refused, or `ssh` or the remote command did not start.
     #[error("{why}")]
     NotStarted {
-        /// Reason, and what to do.
+        /// The reason, with advice.
         why: String,
         /// Whether the login was refused, so that only the user can help.
         is_refused: bool,

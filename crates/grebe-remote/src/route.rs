@@ -142,7 +142,7 @@ impl Channel {
         let mut word = [0];
         connection.reader.read_exact(&mut word)?;
         if word != [FIRST_WORD] {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end is no `grebe cp`"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the other end is not `grebe cp`"));
         }
         Ok(Self::over(connection))
     }

@@ -41,7 +41,8 @@ pub type Input = BufReader<File>;
 pub fn hello<T: DeserializeOwned>(input: &mut Input, call: &Call) -> Result<Option<Hello<T>>> {
     print(MARK)?;
     let command = call.arguments.split_whitespace().next().unwrap_or_default();
-    let wrong = |why: serde_json::Error| Error::Peer(format!("the other end is no `grebe {command}`: {why}"));
+    let wrong =
+        |why: serde_json::Error| Error::Peer(format!("the other end is not `grebe {command}`: {why}"));
     let line = line(input)?.ok_or_else(|| Error::Peer("nothing came from the other end".to_owned()))?;
     // Only this number is certain to exist in every version.
     let value: Value = serde_json::from_slice(&line).map_err(wrong)?;
@@ -143,7 +144,7 @@ fn found_relay(relay: &str, note: fn(&str)) -> Result<Option<Address>> {
     Ok(match address.to_socket_addrs() {
         Ok(_) => Some(address),
         Err(error) => {
-            note(&format!("the relay {relay} is not found from here: {error}"));
+            note(&format!("cannot resolve the relay {relay}: {error}"));
             None
         }
     })

@@ -188,7 +188,7 @@ impl Ssh {
         };
         let mut child = spawned.map_err(|error: io::Error| match error.kind() {
             ErrorKind::NotFound => Error::not_started(format!(
-                "there is no `{}` on this machine: install OpenSSH{instead}",
+                "`{}` is not installed on this machine: install OpenSSH{instead}",
                 self.program
             )),
             _ => Error::System { what: format!("cannot run `{}`", self.program), source: error },

@@ -92,7 +92,7 @@ mod tests {
     /// Mapping of zero bytes.
     struct Nothing;
 
-    // SAFETY: there is no byte to read.
+    // SAFETY: the range is empty.
     unsafe impl Memory for Nothing {
         fn base(&self) -> NonNull<u8> {
             NonNull::dangling()

@@ -59,7 +59,7 @@ pub struct UnknownPolicy(String);
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no queue policy: use block, drop_oldest or drop_latest", self.0)
+        write!(f, "unknown queue policy '{}': use block, drop_oldest or drop_latest", self.0)
     }
 }
 

@@ -21,10 +21,10 @@ pub enum Error {
     #[error("cannot use {} for streams in shared memory: {why}", path.display())]
     Directory { path: PathBuf, why: String },
     /// A producer with this name exists already.
-    #[error("a stream '{0}' is there already: choose another name, or end its producer")]
+    #[error("a stream '{0}' exists already: choose another name, or stop its producer")]
     InUse(String),
     /// No producer with this name exists.
-    #[error("there is no stream '{name}': its producer has not started, or has ended ({})", path.display())]
+    #[error("the stream '{name}' does not exist: its producer has not started, or has ended ({})", path.display())]
     NoStream { name: String, path: PathBuf },
     /// The producer refuses this consumer.
     #[error("the producer of '{name}' refuses: {reason}")]
@@ -50,9 +50,7 @@ pub enum Error {
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
     /// This platform has no shared memory of this kind.
-    #[error(
-        "streams in shared memory (shm://) are not on this platform: they need Linux; use udp:// or pipe:"
-    )]
+    #[error("shared memory (shm://) needs Linux: use udp:// or pipe:")]
     Platform,
 }
 

@@ -63,13 +63,13 @@ mod options;
 mod status;
 
 #[cfg(all(target_os = "linux", not(loom)))]
+mod descriptions;
+#[cfg(all(target_os = "linux", not(loom)))]
 mod lane;
 #[cfg(all(target_os = "linux", not(loom)))]
 mod linux;
 #[cfg(all(target_os = "linux", not(loom)))]
 mod message;
-#[cfg(all(target_os = "linux", not(loom)))]
-mod said;
 #[cfg(all(target_os = "linux", not(loom)))]
 mod sync;
 #[cfg(all(target_os = "linux", not(loom)))]

@@ -10,7 +10,7 @@
 use grebe_frame::HEADER_BYTES;
 use grebe_ring::Policy;
 
-use crate::said::Said;
+use crate::descriptions::Descriptions;
 
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
 
@@ -66,18 +66,18 @@ pub(crate) enum Malformed {
     #[error("it speaks version {0} of the protocol, this is version {VERSION}")]
     Version(u16),
     /// Field with an impossible value.
-    #[error("its {0} cannot be")]
+    #[error("its {0} is invalid")]
     Field(&'static str),
 }
 
 impl Welcome {
     /// Length of the payload in bytes: chunks, then tables, then descriptions.
     pub(crate) fn payload_bytes(&self) -> usize {
-        self.said_at() + Said::words(self.chunks) * 8
+        self.descriptions_at() + Descriptions::words(self.chunks) * 8
     }
 
     /// Offset of the descriptions.
-    pub(crate) fn said_at(&self) -> usize {
+    pub(crate) fn descriptions_at(&self) -> usize {
         self.tables_at() + self.chunks as usize * self.table_words as usize * 8
     }
 
@@ -162,7 +162,7 @@ fn welcome(packet: &[u8]) -> Result<Message, Malformed> {
     if table_words as usize > table_words_for(CHUNK_BYTES_MAX) {
         return Err(Malformed::Field("size of a table"));
     }
-    let each = u64::from(chunk_bytes) + (u64::from(table_words) + Said::words(1) as u64) * 8;
+    let each = u64::from(chunk_bytes) + (u64::from(table_words) + Descriptions::words(1) as u64) * 8;
     // 2^40 bytes: more than any mapping, and sums of such sizes cannot overflow.
     let is_many = chunks as usize > CHUNKS_MAX;
     if chunks == 0 || is_many || u64::from(chunks).checked_mul(each).is_none_or(|bytes| bytes > 1 << 40) {

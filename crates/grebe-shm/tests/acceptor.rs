@@ -131,8 +131,8 @@ fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
     // All over its own lane.
     rustix::io::pwrite(&stranger.fds[1], &[0xA5; 640], 0).unwrap();
     publisher.send(&batch(&mut pool, 4), || false).unwrap();
-    let said = stranger.hear();
-    assert!(String::from_utf8_lossy(&said).contains("a returned word is"), "{said:?}");
+    let descriptions = stranger.hear();
+    assert!(String::from_utf8_lossy(&descriptions).contains("a returned word is"), "{descriptions:?}");
     assert!(stranger.hear().is_empty(), "and hung up");
     let mut seen = Vec::new();
     while let Some(batch) = honest.pop().unwrap() {
@@ -155,8 +155,8 @@ fn a_reader_that_sends_wake_ups_without_a_reason_is_cut_off() {
     let (publisher, _pool) = stream(folder.path(), |_| ());
     let mut stranger = Stranger::join(folder.path());
     stranger.say(b"w");
-    let said = stranger.hear();
-    assert!(String::from_utf8_lossy(&said).contains("without a reason"), "{said:?}");
+    let descriptions = stranger.hear();
+    assert!(String::from_utf8_lossy(&descriptions).contains("without a reason"), "{descriptions:?}");
     soon("it is gone", || publisher.consumers().is_empty());
 }
 
@@ -171,8 +171,8 @@ fn whoever_speaks_something_else_is_told_and_sent_away() {
     ] {
         let mut stranger = Stranger::connect(folder.path());
         stranger.say(packet);
-        let said = stranger.hear();
-        assert!(String::from_utf8_lossy(&said).contains(reason), "{said:?}");
+        let descriptions = stranger.hear();
+        assert!(String::from_utf8_lossy(&descriptions).contains(reason), "{descriptions:?}");
         assert!(stranger.hear().is_empty());
     }
     // Silent connections are closed, and meanwhile exclude nobody.
@@ -283,7 +283,7 @@ fn what_a_reader_holds_stays_after_it_was_cut_off_and_it_takes_no_more() {
     assert!(!written.is_empty());
     assert_eq!(values(&held), [1, 2, 3, 4, 5, 6]);
     let error = slow.pop().unwrap_err();
-    assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("took nothing")), "{error}");
+    assert!(matches!(&error, Error::CutOff { reason, .. } if reason.contains("accepted nothing")), "{error}");
     assert!(matches!(slow.pop(), Err(Error::CutOff { .. })), "and never again");
     assert!(matches!(slow.wait(Duration::from_secs(1)), Err(Error::CutOff { .. })));
     // It keeps its slot and its memory until it has gone.

@@ -59,7 +59,7 @@ impl Sending for Tx {
             return Offer::Closed;
         }
         self.waits = match self.waits {
-            true => self.publisher.send_again(&batch),
+            true => self.publisher.retry_send(&batch),
             false => self.publisher.try_send(&batch),
         }
         .unwrap();

@@ -5,7 +5,7 @@
 
 #[cfg(not(all(target_os = "linux", not(loom))))]
 fn main() {
-    println!("skipped: there is no shared memory of this kind here");
+    println!("skipped: this system has no memfd");
 }
 
 #[cfg(all(target_os = "linux", not(loom)))]

@@ -153,10 +153,10 @@ fn nothing_is_taken_after_the_message_that_cuts_off() {
             assert!(matches!(lender.offer(chunk, what(chunk)), Ok(Offer::Queued(None))));
         }
         let bye = loom::sync::Arc::new(AtomicBool::new(false));
-        let said = bye.clone();
+        let descriptions = bye.clone();
         let producer = thread::spawn(move || {
             lender.cut_off();
-            said.store(true, Ordering::Release);
+            descriptions.store(true, Ordering::Release);
             lender
         });
         for _ in 0..2 {

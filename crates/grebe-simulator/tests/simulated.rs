@@ -71,7 +71,7 @@ fn reports_that_are_lost_in_runs_let_nothing_be_sent_twice() {
         assert!(end.is_whole());
         lost += end.counters.lost;
     }
-    assert!(lost < 5 * 20, "{lost} of 5 x 35,000 packets were taken for lost");
+    assert!(lost < 5 * 20, "{lost} of 5 x 35,000 packets counted as lost");
 }
 
 #[test]

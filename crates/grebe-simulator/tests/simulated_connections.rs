@@ -68,10 +68,7 @@ fn both_ways_at_once_take_what_one_way_takes() {
     assert_whole(&ends, bytes);
     for end in &ends {
         let took_s = seconds(end.ended_us);
-        assert!(
-            took_s < 5.5,
-            "{took_s}: the wire alone takes 4.3 s, what is said about the other way some 3 %"
-        );
+        assert!(took_s < 5.5, "{took_s}: the wire alone takes 4.3 s, acknowledgements some 3 %");
     }
 }
 

@@ -52,7 +52,7 @@ mod linux {
         }
     }
 
-    /// What handing on costs: one thread fills a queue, another empties it; 46 frames of 1400 bytes per batch.
+    /// Cost of a hop: one thread fills a queue, another empties it, 46 frames of 1400 bytes per batch.
     fn hop() {
         let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
         let (mut tx, mut rx) = queue(QueueOptions::block(64), producer.clone(), consumer.clone());
@@ -177,7 +177,7 @@ mod linux {
         }
     }
 
-    /// Its own function: inlined into the loop above it is compiled badly.
+    /// Not inlined: within the loop above the compiler generates slow code for it.
     #[inline(never)]
     fn extremes(samples: &[i16]) -> (i16, i16) {
         samples.iter().fold((i16::MAX, i16::MIN), |(low, high), &sample| (low.min(sample), high.max(sample)))
@@ -185,7 +185,7 @@ mod linux {
 
     static STOPPED: AtomicBool = AtomicBool::new(true);
 
-    /// Takes nothing until the end.
+    /// Takes no batch until the end.
     struct Stopped;
 
     impl Stage for Stopped {
@@ -198,7 +198,7 @@ mod linux {
         }
     }
 
-    /// Sends as fast as it goes, until it is killed.
+    /// Sends at full speed until it is killed.
     fn send(to: SocketAddr) {
         let mut sender = Sender::connect(to, &Options::default()).unwrap();
         let mut slab = vec![0u8; 1400 * 46 * 2];
@@ -222,7 +222,7 @@ mod linux {
     const CHUNK: usize = 65_536;
     const CHUNKS: usize = 64;
 
-    /// Words the two sides share: what is lent (index + 1 a slot), and what came back (a flag a chunk).
+    /// Atomic words shared by both sides: lent chunks (index + 1, per slot) and returned chunks (a flag per chunk).
     struct Board {
         map: Mapping,
     }
@@ -240,7 +240,7 @@ mod linux {
         }
     }
 
-    /// The producer keeps what it lent in a list of its own; a consumer that dies leaves nothing behind.
+    /// The producer keeps its own list of lent chunks, so a dead consumer leaks nothing.
     fn lend_over_memfd() {
         let payload = memfd("payload", CHUNKS * CHUNK);
         let board_fd = memfd("board", 4096);

@@ -1,4 +1,4 @@
-//! The bridges, each in a folder of its own, and the table of their schemes: one name for either end of a stream.
+//! Table of schemes: the name of a source or a sink, and the bridge that opens it. Each bridge has a folder.
 
 pub(crate) mod audio;
 pub(crate) mod mqtt;
@@ -26,7 +26,7 @@ pub use soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library};
 pub use text::TextStream;
 pub use udp::{UdpSink, UdpSource, UdpStream};
 pub use vita49::Vita49Stream;
-pub use zenoh::{NamedStream, Way, ZenohKey};
+pub use zenoh::{NamedStream, Route, ZenohKey};
 pub use zmq::Zmq;
 
 use std::fmt;
@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::open::{Notice, OpenSink, OpenSource, SinkOptions, SourceOptions, Transport};
 use crate::scheme::{End, Scheme, Traits};
 
-/// One row per scheme: the first that knows a name has it.
+/// One row per scheme. The first scheme that accepts a name owns it.
 macro_rules! schemes {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$row:meta])* $variant:ident($held:ty) = $scheme:ty,)+ }) => {
         $(#[$about])*
@@ -51,7 +51,7 @@ macro_rules! schemes {
         }
 
         impl $name {
-            /// How names of all schemes are written.
+            /// Forms of all names, for help texts.
             pub const WRITTEN: &[&str] = &[$(<$scheme as Scheme>::WRITTEN,)+];
         }
 
@@ -59,12 +59,12 @@ macro_rules! schemes {
             None$(.or_else(|| Some(<$scheme as Scheme>::parse(name)?.map(|it| Uri::$variant(it.into())))))+
         }
 
-        /// Adds the kinds of stages that name a stream.
+        /// Adds the kinds of stages that open a stream by name.
         pub(crate) fn add_kinds(kinds: &mut Kinds) {
             $(<$scheme as Scheme>::kinds(kinds);)+
         }
 
-        /// Calls a function of the scheme's.
+        /// Calls a function of the scheme.
         macro_rules! each {
             ($uri:expr, $it:ident => $call:expr) => {
                 match $uri {
@@ -76,31 +76,31 @@ macro_rules! schemes {
 }
 
 schemes! {
-    /// Where a stream comes from or goes to.
+    /// The source or the sink of a stream.
     ///
     /// | written | as a source | as a sink |
     /// |---|---|---|
-    /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; a multicast address: joins it, by `?interface=`) | sends to it (a group: as far as `?ttl=` says) |
-    /// | `shm://NAME` | reads what a process of this machine lends | lends to processes of this machine |
-    /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, and only what receivers of the first GFH2 know: see [`Wire`](crate::Wire) |
+    /// | `udp://HOST:PORT` | listens on that address (`udp://:5000`: on all; joins a multicast address by `?interface=`) | sends to it (`?ttl=` limits the hops of multicast) |
+    /// | `shm://NAME` | reads from a process on this machine | lends to processes on this machine |
+    /// | `udp://HOST:PORT?wire=gfh2`, `pipe:?wire=gfh2` | - | as without it, for receivers of the first GFH2: see [`Wire`](crate::Wire) |
     /// | `pipe:` | reads frames from standard input | writes them to standard output |
-    /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples and nothing else: see [`RawStream`] | writes them |
+    /// | `pipe:?format=cu8&rate=2.4M`, `tcp://HOST:PORT?format=...`, `udp://HOST:PORT?format=...` | reads samples without headers: see [`RawStream`] | writes them |
     /// | `pipe:?format=text`, also `tcp://` and `udp://` | reads lines of numbers: see [`TextStream`] | writes them, not over UDP |
     /// | `serial:///dev/ttyUSB0?baud=115200`, `&format=...` | reads lines of numbers from a serial port, or samples | writes them |
-    /// | `audio:`, `audio:hw:1,0?rate=96k` | listens to a sound device: see [`AudioStream`] | plays on it |
-    /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | a receiver behind `rtl_tcp`: see [`RtlTcp`] | is such a server |
-    /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | a radio behind SoapySDR: see [`Soapy`] | sends by it |
-    /// | `vrt://HOST:PORT` | takes VITA-49 packets that come there: see [`Vita49Stream`] | sends them |
-    /// | `zmq://HOST:PORT?format=cf32` | reads what a ZMQ block of GNU Radio sends: see [`Zmq`] | sends to such blocks |
-    /// | `mqtt://HOST:PORT/TOPIC?format=...` | reads what is published under a topic of an MQTT broker: see [`Mqtt`] | publishes |
-    /// | `zenoh://KEY` | takes frames that are sent to that key of [Zenoh](https://zenoh.io)'s: see [`ZenohKey`] | sends them |
-    /// | `lab/mast3/adc` | reads the stream that a host announces under that name, by the best way: see [`NamedStream`] | announces it |
+    /// | `audio:`, `audio:hw:1,0?rate=96k` | captures from a sound device: see [`AudioStream`] | plays on it |
+    /// | `rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M` | reads from an `rtl_tcp` server: see [`RtlTcp`] | is such a server |
+    /// | `soapy:driver=rtlsdr?frequency=100M&rate=2.4M` | receives with a SoapySDR radio: see [`Soapy`] | transmits with it |
+    /// | `vrt://HOST:PORT` | receives VITA-49 packets on that address: see [`Vita49Stream`] | sends them |
+    /// | `zmq://HOST:PORT?format=cf32` | reads from a ZMQ block of GNU Radio: see [`Zmq`] | sends to such blocks |
+    /// | `mqtt://HOST:PORT/TOPIC?format=...` | subscribes to a topic of an MQTT broker: see [`Mqtt`] | publishes |
+    /// | `zenoh://KEY` | receives frames of that key of [Zenoh](https://zenoh.io): see [`ZenohKey`] | sends them |
+    /// | `lab/mast3/adc` | reads the stream that a host announces under that name, by the best route: see [`NamedStream`] | announces it |
     /// | `file:PATH`, or a path ending in `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, `.sigmf`, `.wav`, or a raw file (`x.cu8?rate=2.4M`) | plays the file | records to it |
     /// | `synth:`, `synth:WAVES?NAME=VALUE&...` | a generator in this process | - |
     ///
-    /// A serial port has `baud=` (115,200 where it is not given), `mode=` (data bits, parity, stop bits: `8N1`), `flow=none|hardware|software`,
-    /// `hangup=no` (DTR stays up when it is closed: the next opening does not reset a board that listens to it) and `reconnect` (where it is unplugged it is waited
-    /// for).
+    /// The query of a serial port: `baud=` (default 115,200), `mode=` (data bits, parity, stop bits: `8N1`),
+    /// `flow=none|hardware|software`, `hangup=no` (keeps DTR up on close, so that opening the port does not reset the
+    /// board) and `reconnect` (waits for an unplugged port).
     ///
     /// ```
     /// use grebe_stages::Uri;
@@ -117,15 +117,15 @@ schemes! {
         Shm(ShmName) = ShmName,
         /// Frames back to back on standard input or output.
         Pipe(PipeStream) = PipeStream,
-        /// Samples without headers, as other programs have them.
+        /// Samples without headers, for other programs.
         Raw(Box<RawStream>) = RawStream,
         /// Lines of numbers.
         Text(Box<TextStream>) = TextStream,
         /// A sound device.
         Audio(Box<AudioStream>) = AudioStream,
-        /// A receiver behind `rtl_tcp`, or a server of that kind.
+        /// An `rtl_tcp` server to read from, or such a server itself.
         RtlTcp(Box<RtlTcp>) = RtlTcp,
-        /// A radio behind SoapySDR.
+        /// A SoapySDR radio.
         Soapy(Box<Soapy>) = Soapy,
         /// VITA-49 packets over UDP, DIFI among them.
         Vita49(Box<Vita49Stream>) = Vita49Stream,
@@ -133,14 +133,14 @@ schemes! {
         Zmq(Box<Zmq>) = Zmq,
         /// Samples or lines under a topic of an MQTT broker.
         Mqtt(Box<Mqtt>) = Mqtt,
-        /// Frames under a key of Zenoh's.
+        /// Frames under a Zenoh key.
         Zenoh(ZenohKey) = ZenohKey,
         /// A generator in this process: `synth:sine,square?rate=25M&frequency=1k`, with the parameters of [`Synth`] except those of the
         /// transport.
         Synth(Box<Synth>) = Synth,
         /// A recording.
         File(PathBuf) = PathBuf,
-        /// A stream that some host announces under this name.
+        /// A stream that a host announces under this name.
         Named(NamedStream) = NamedStream,
     }
 }
@@ -165,7 +165,7 @@ impl FromStr for Uri {
     }
 }
 
-/// How a name of the nearest scheme is written.
+/// The form of the scheme with the most similar name.
 fn meant(text: &str) -> Option<&'static str> {
     let scheme = |name: &'static str| name.split_once(':').map(|(scheme, _)| scheme);
     let nearest = nearest(text.split_once(':')?.0, Uri::WRITTEN.iter().copied().filter_map(scheme))?;
@@ -179,7 +179,7 @@ impl fmt::Display for Uri {
 }
 
 impl Default for Uri {
-    /// Where streams go that are told nothing else: `udp://127.0.0.1:5000`.
+    /// The default destination: `udp://127.0.0.1:5000`.
     fn default() -> Self {
         Self::Udp(Box::new(UdpStream::new("127.0.0.1", 5000)))
     }
@@ -191,19 +191,21 @@ impl Uri {
         Self::Pipe(PipeStream::default())
     }
 
-    /// What the stream is to those who open it.
+    /// Properties of the stream that its user has to know.
     pub fn traits(&self) -> Traits {
         each!(self, it => it.traits())
     }
 
-    /// What to tell readers of a stream that goes there: `shm://NAME`, `udp://HOST:PORT`, `zenoh://KEY`. `None`: nobody else can read that.
-    pub fn way_to_read(&self) -> Option<String> {
-        each!(self, it => it.way_to_read())
+    /// The URI by which readers open a stream with this sink: `shm://NAME`, `udp://HOST:PORT`, `zenoh://KEY`. `None`:
+    /// no reader can.
+    pub fn uri_for_readers(&self) -> Option<String> {
+        each!(self, it => it.uri_for_readers())
     }
 
-    /// What to tell who wants to send to a source that listens at this address: `udp://127.0.0.1:5000`, `shm://NAME`. `None`: nobody can.
-    pub fn way_to_send(&self, listening: Option<SocketAddr>) -> Option<String> {
-        each!(self, it => it.way_to_send(listening))
+    /// The URI by which producers send to a source that listens on this address: `udp://127.0.0.1:5000`, `shm://NAME`.
+    /// `None`: none can.
+    pub fn uri_for_senders(&self, listening: Option<SocketAddr>) -> Option<String> {
+        each!(self, it => it.uri_for_senders(listening))
     }
 
     fn check(&self, end: End) -> Result<(), Error> {
@@ -216,13 +218,13 @@ impl Transport {
     /// Bytes of the datagrams that suit a sink.
     ///
     /// # Errors
-    /// The size that was chosen is out of its range, or the host has no address.
+    /// The chosen size is out of range, or the host has no address.
     pub fn datagram_bytes_to(&self, uri: &Uri) -> Result<usize, Error> {
         each!(uri, it => it.datagram_bytes_by(self))
     }
 }
 
-/// Opens the source that `uri` names. What a person may want to know meanwhile goes to `notify`.
+/// Opens the source that `uri` names, and reports non-fatal notices to `notify`.
 ///
 /// ```
 /// use grebe_stages::{SourceOptions, open_source};
@@ -233,7 +235,8 @@ impl Transport {
 /// ```
 ///
 /// # Errors
-/// An [`Error`] that names the address, the stream or the file; [`Error::Cancelled`] where the wait for a stream was cancelled.
+/// An [`Error`] that names the address, the stream or the file. [`Error::Cancelled`] if the wait for a stream was
+/// cancelled.
 pub fn open_source(
     uri: &Uri,
     options: SourceOptions,
@@ -243,11 +246,12 @@ pub fn open_source(
     each!(uri, it => it.open_source(options, notify))
 }
 
-/// Opens the sink that `uri` names. What a person may want to know meanwhile goes to `notify`.
+/// Opens the sink that `uri` names, and reports non-fatal notices to `notify`.
 ///
 /// # Errors
-/// An [`Error`] that names the address, the stream or the file; `synth:` cannot be sent to; [`Error::Cancelled`] where the wait
-/// for readers was cancelled.
+/// An [`Error`] that names the address, the stream or the file; `synth:` is only a source. [`Error::Cancelled`] if the
+/// wait for
+/// readers was cancelled.
 pub fn open_sink(
     uri: &Uri,
     options: &SinkOptions,
@@ -325,18 +329,18 @@ mod tests {
             ("zmq://host?format=cf32", "has no port: write zmq://HOST:PORT, for example zmq://127.0.0.1"),
             ("tcp://host?format=cf32", "has no port: write tcp://HOST:PORT, for example tcp://127.0.0.1"),
             ("udp://:5000?wyre=gfh2", "unknown 'wyre' - did you mean 'wire'?; known: wire, interface"),
-            ("tcp://x:1", "does not say what its samples are"),
+            ("tcp://x:1", "has no format: add"),
             ("udp://", "no port"),
             ("udp://:x", "a port that is not a number"),
             ("udp://:65536", "a port that is not a number"),
             ("udp://::1:5", "brackets"),
             ("udp://[::1:5", "without a ']'"),
             ("udp://[::1]5", "no port"),
-            ("udp://a b:5", "no name and no address"),
+            ("udp://a b:5", "an invalid host"),
             ("file:", "names no file"),
             ("shm://", "needs a name"),
             ("shm://../x", "needs a name"),
-            ("shm://x?policy=all", "'all' is no queue policy"),
+            ("shm://x?policy=all", "unknown queue policy 'all'"),
             ("shm://x?wait=many", "a number of readers"),
             ("shm://x?readers=0", "give 1 to 64"),
             ("shm://x?memory=1M", "give 16M to 16G"),
@@ -391,8 +395,8 @@ mod tests {
             assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri, "{text}");
         }
         for (text, reason) in [
-            ("udp://10.0.0.1:5000?ttl=4", "is no multicast group"),
-            ("udp://:5000?interface=eth0", "is no multicast group"),
+            ("udp://10.0.0.1:5000?ttl=4", "is not a multicast group"),
+            ("udp://:5000?interface=eth0", "is not a multicast group"),
             ("udp://239.1.2.3:5000?ttl=256", "give 0 to 255"),
             ("udp://239.1.2.3:5000?interface=", "give a network interface"),
             ("udp://239.1.2.3:5000?loop=maybe", "give yes or no"),
@@ -405,7 +409,7 @@ mod tests {
         };
         let mut options = grebe_datagram::Options::default();
         let error = group.at.set_options(&mut options).unwrap_err().to_string();
-        assert!(error.contains("there is no network interface 'no-such-interface'"), "{error}");
+        assert!(error.contains("unknown network interface 'no-such-interface'"), "{error}");
         assert_eq!((options.multicast_ttl, options.multicast_loopback), (7, true));
     }
 

@@ -1,15 +1,15 @@
 use std::io;
 use std::time::Duration;
 
-/// Why a stream cannot be had. The message names the address or the device, and what to do.
+/// An error of opening or using a stream. The message names the address or the device, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
-    /// A stream that receivers of the first GFH2 do not know.
+    /// A stream that receivers of the first GFH2 cannot read.
     #[error(transparent)]
     Wire(#[from] grebe_link::wire::Unknown),
-    /// Text that names no stream.
+    /// An invalid name of a stream.
     #[error("'{name}' {reason}")]
     Name { name: String, reason: String },
     /// A host without an address.
@@ -24,32 +24,32 @@ pub enum Error {
     /// A device of this machine that cannot be used.
     #[error("cannot {action} {name}: {source}{advice}")]
     Device { action: &'static str, name: String, source: io::Error, advice: &'static str },
-    /// Somebody else at the other end than its name says.
+    /// An unexpected peer at the other end.
     #[error("{uri} {what}")]
     Peer { uri: String, what: &'static str },
-    /// A stream that is not what a sink without headers was told.
+    /// A stream that does not match a headerless sink's options.
     #[error(
-        "the stream is {format} in {channels} channels, and the sink was told {wanted}: say so in its name, or put convert or select before it"
+        "the stream is {format} in {channels} channels, but the sink expects {wanted}: change its name, or put convert or select before it"
     )]
     Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
-    /// A stream of VITA-49 packets whose samples cannot be taken.
+    /// A VITA-49 stream with unsupported samples.
     #[error("{stream} {what}")]
     Vita49 { stream: String, what: String },
-    /// A radio behind SoapySDR that cannot be opened, set or started.
+    /// A SoapySDR radio that cannot be opened, set or started.
     #[error("cannot {action} {uri}: {why}")]
     Soapy { action: String, uri: String, why: String },
-    /// A device that went away while it was used.
+    /// A device lost while in use.
     #[error(
-        "{uri} has gone: {why}; what came until then is good, and with reconnect in its name grebe waits for it"
+        "{uri} is lost: {why}; the samples before that are good, and with reconnect in its name grebe waits for it"
     )]
     DeviceGone { uri: String, why: String },
-    /// A library that is loaded when it is used, and is not on this machine.
+    /// A library, loaded at first use, that is not installed.
     #[error("{what} needs {library}, which cannot be loaded ({why}): {install}")]
     Library { what: &'static str, library: &'static str, why: String, install: &'static str },
     /// A stream in shared memory that cannot be made or read.
     #[error(transparent)]
     Shm(#[from] grebe_shm::Error),
-    /// Standard input or output that is not there.
+    /// Closed standard input or output.
     #[error("{what} is closed: {source}")]
     Closed { what: &'static str, source: io::Error },
     /// The wait for a stream, or for its readers, was cancelled.
@@ -58,29 +58,29 @@ pub enum Error {
     /// A stream whose sender has gone without an end of stream.
     #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
     Idle { timeout: Duration },
-    /// A lab that cannot be joined, or a stream that cannot be had in it.
+    /// A lab that cannot be joined, or a stream that cannot be read from it.
     #[error(transparent)]
     Lab(#[from] grebe_zenoh::Error),
     /// A stream over Zenoh whose producer has gone without an end of stream.
     #[error(
-        "{uri}: its producer is gone (it sent no end of stream); what came until then is good, and with reconnect in its name grebe waits for it"
+        "{uri}: its producer is gone (it sent no end of stream); the samples before that are good, and with reconnect in its name grebe waits for it"
     )]
     ProducerGone { uri: String },
-    /// A name that nobody announces.
-    #[error("nobody announces {name}; asked: {reach}")]
+    /// A name without a producer.
+    #[error("no producer announces {name} (searched {reach})")]
     Unannounced { name: String, reach: String },
     /// A byte stream that was closed without an end of stream.
     #[error(
-        "the pipe was closed without an end of stream: its writer is gone, and what it wrote last may be missing"
+        "the pipe was closed without an end of stream: its writer is gone, and its last samples may be missing"
     )]
     Gone,
-    /// A byte stream that is not whole frames back to back.
-    #[error("the pipe carries no frame at byte {at}: {why}")]
+    /// A byte stream with an invalid frame.
+    #[error("invalid frame at byte {at} of the pipe: {why}")]
     Pipe { at: u64, why: String },
-    /// A recording that cannot be had or made.
+    /// A recording that cannot be read or written.
     #[error(transparent)]
     Recording(#[from] grebe_recording::Error),
-    /// Samples or settings that do not fit.
+    /// Samples or settings that do not match.
     #[error(transparent)]
     Process(#[from] grebe_process::Error),
 }

@@ -10,8 +10,8 @@ use crate::open::{Notice, SinkOptions, SourceOptions};
 use crate::scheme::Scheme;
 use crate::tuner::{Tuner, Tuning};
 
-/// The kind of a source that a name says all of, and one of a sink: `about`, the name of the kind, the scheme, and what is said of each
-/// parameter.
+/// Declares the kinds of a source and a sink whose parameters are in the name: help text, name of the kind, scheme, and
+/// help per parameter.
 macro_rules! stream_kinds {
     ($($(#[$about:meta])* $end:ident $kind:ident = $name:literal of $scheme:ty { $($(#[$said:meta])* $param:ident,)+ })+) => {
         $(crate::kind::stream_kinds!(@$end $(#[$about])* $kind, $name, $scheme, { $($(#[$said])* $param,)+ });)+
@@ -115,7 +115,7 @@ macro_rules! stream_kinds {
 }
 pub(crate) use stream_kinds;
 
-/// Opens a source; what its opener is told becomes notes of the graph.
+/// Opens a source. Its notices become notes of the graph.
 pub(crate) fn source<S: Scheme>(
     from: &S,
     options: SourceOptions,
@@ -128,7 +128,7 @@ pub(crate) fn source<S: Scheme>(
     Ok(source.stage)
 }
 
-/// What all sources can be told: when they end, who ends their wait, what reads, and what tunes the receiver, if it is one.
+/// Common options of sources: limits, cancellation, the reader's name, and the tuner of a receiver.
 pub(crate) fn source_options(
     samples: Option<Count>,
     idle_timeout: Option<Time>,
@@ -144,18 +144,18 @@ pub(crate) fn source_options(
     }
 }
 
-/// What tunes the receiver of this name; what it is tuned to, it says itself once it is open.
+/// The tuner of the receiver with this id. The receiver sets its tuning when it opens.
 pub(crate) fn tuner_of(receiver: &str, site: &Site) -> Tuner {
     site.shared(receiver, || Tuner::new(Tuning { frequency_hz: 0.0, rate_hz: 0.0, gain_db: None }))
 }
 
-/// Opens a sink, with notes of the graph as [`source`] has them; who cancels the graph ends its wait for readers.
+/// Opens a sink. Its notices become notes of the graph, and cancelling the graph ends its wait for readers.
 pub(crate) fn sink<S: Scheme>(to: &S, options: SinkOptions, site: &mut Site) -> StageResult<Box<dyn Stage>> {
     let options = SinkOptions { cancel: site.cancel().clone(), ..options };
     Ok(to.open_sink(&options, &mut |notice: Notice| site.note(notice.to_string()))?.stage)
 }
 
-/// A name as a parameter of a graph file.
+/// Checks a name in a graph file.
 pub(crate) fn check<S>(stream: Result<S, Error>) -> Result<(), Fault> {
     stream.map(drop).map_err(|error| Fault::new("uri", error.to_string()))
 }

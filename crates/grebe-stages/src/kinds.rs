@@ -31,7 +31,7 @@ mod tests {
             Ok(_) => return Ok(()),
             Err(mistakes) => mistakes,
         };
-        // Alone it is connected to nothing, which is not what is asked here.
+        // Ignores that the stage is not connected.
         let said: Vec<&str> = mistakes
             .iter()
             .map(grebe_flow::Mistake::message)
@@ -73,8 +73,8 @@ mod tests {
             "kind = \"pipe_out\"",
             "kind = \"rtl_tcp_in\"\nparams = { uri = \"rtl_tcp://pi:1234?gain=auto\", samples = \"1M\" }",
             "kind = \"zmq_in\"\nparams = { uri = \"zmq://x:1?format=cf32&tags\" }",
-            "kind = \"named_in\"\nparams = { name = \"lab/mast3/adc?way=udp\", idle_timeout = \"5s\" }",
-            "kind = \"named_out\"\nparams = { name = \"lab/mast3/adc\", ways = [\"shm://adc?wait=1\"] }",
+            "kind = \"named_in\"\nparams = { name = \"lab/mast3/adc?route=udp\", idle_timeout = \"5s\" }",
+            "kind = \"named_out\"\nparams = { name = \"lab/mast3/adc\", routes = [\"shm://adc?wait=1\"] }",
             "kind = \"zenoh_in\"\nparams = { uri = \"zenoh://site/adc?reconnect\", samples = 5 }",
             "kind = \"zenoh_out\"\nparams = { uri = \"zenoh://adc?policy=block\" }",
             "kind = \"zmq_out\"\nparams = { uri = \"zmq://:1?format=cf32&type=push&listen\" }",
@@ -121,11 +121,11 @@ mod tests {
             ("kind = \"raw_in\"\nparams = { uri = \"tcp://x:1\" }", "add format="),
             (
                 "kind = \"raw_in\"\nparams = { uri = \"upd://x:1?format=i16\" }",
-                "is no stream of plain samples",
+                "is not a stream of plain samples",
             ),
             (
                 "kind = \"raw_in\"\nparams = { uri = \"zmq://x:1?format=i16\" }",
-                "is no stream of plain samples",
+                "is not a stream of plain samples",
             ),
             ("kind = \"udp_in\"\nparams = { uri = \"udp://:5000?colour=red\" }", "unknown 'colour'"),
             ("kind = \"synth\"\nparams = { wave = \"sin\" }", "unknown 'sin' - did you mean 'sine'?"),
@@ -141,8 +141,11 @@ mod tests {
                 "sub, pull, pub or push",
             ),
             ("kind = \"named_in\"\nparams = { name = \"adc\" }", "lab/mast3/adc"),
-            ("kind = \"named_out\"\nparams = { name = \"lab/adc\", ways = [\"pipe:\"] }", "no way to read"),
-            ("kind = \"zenoh_in\"\nparams = { uri = \"zenoh://a/**\" }", "no key of Zenoh's"),
+            (
+                "kind = \"named_out\"\nparams = { name = \"lab/adc\", routes = [\"pipe:\"] }",
+                "not a route to a stream",
+            ),
+            ("kind = \"zenoh_in\"\nparams = { uri = \"zenoh://a/**\" }", "not a Zenoh key"),
             ("kind = \"zenoh_out\"\nparams = { uri = \"udp://:1\" }", "zenoh://WORD/WORD"),
             ("kind = \"shm_in\"\nparams = { uri = \"udp://:1\" }", "shm://NAME"),
             ("kind = \"shm_in\"\nparams = { uri = \"shm://adc?wait=2\" }", "shm_out"),

@@ -1,4 +1,4 @@
-//! The built-in stages of grebe: sources, sinks and processing stages, and the URI that names either end of a stream.
+//! The built-in stages of grebe: sources, sinks and processing stages, and the URIs of streams.
 //!
 //! ```text
 //!  udp://  shm://  pipe:  file  synth:                        udp://  shm://  pipe:  file
@@ -6,8 +6,8 @@
 //!     +-------+-- open_source -----+--> process stages -----> open_sink ------+------+
 //! ```
 //!
-//! A stream is opened by its [`Uri`]; the stage that comes back goes into a [`Graph`](grebe_flow::Graph). This records 1,000
-//! samples of a generator, doubled, and reads them:
+//! A [`Uri`] opens a stream as a stage of a [`Graph`](grebe_flow::Graph). This example records 1,000 samples of a
+//! generator with a gain of 2, and reads them:
 //!
 //! ```
 //! use grebe_flow::{Graph, Kind, QueueOptions, Site};
@@ -38,9 +38,9 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! Where a graph comes from a file, [`kinds`] says which stages that file can name. What a stage needs beyond a URI (memory
-//! of its own, a directory of its own) is chosen on its type: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`],
-//! [`PipeSource`], [`PipeSink`], [`SynthSource`](grebe_process::synth::SynthSource).
+//! [`kinds`] lists the stages that a graph file can name. Options beyond a URI, such as memory of its own, belong to
+//! the type of a stage: [`UdpSource`], [`UdpSink`], [`ShmSource`], [`ShmSink`], [`PipeSource`], [`PipeSink`],
+//! [`SynthSource`](grebe_process::synth::SynthSource).
 #![deny(unsafe_code)]
 
 mod bridges;

@@ -1,4 +1,4 @@
-//! How either end of a stream is opened, and what comes of it.
+//! Open sources and sinks, with their options.
 
 mod notice;
 mod options;
@@ -17,40 +17,40 @@ pub use notice::Notice;
 pub(crate) use notice::Notify;
 pub use options::{SinkOptions, SourceOptions, Transport};
 
-/// A source that was opened, and what is known of its stream before it flows.
+/// An open source, with the properties of its stream known so far.
 pub struct OpenSource {
     /// For [`Graph::add_boxed`](grebe_flow::Graph::add_boxed).
     pub stage: Box<dyn Stage>,
-    /// Where a UDP source listens, with the port that the system chose where none was named.
+    /// The address that a UDP source listens on, with the port that the system chose for port 0.
     pub address: Option<SocketAddr>,
-    /// Samples per second and channel of a recording that says so.
+    /// Samples per second and channel of a recording that states its rate.
     pub rate_hz: Option<f64>,
-    /// Samples per channel that a recording will give.
+    /// Samples per channel of a recording.
     pub samples: Option<u64>,
-    /// The same with what is missing between them.
+    /// The same with gaps.
     pub span_samples: Option<u64>,
-    /// What changes a generator while it runs.
+    /// Controls a generator while it runs.
     pub remote: Option<SynthRemote>,
-    /// What tunes a receiver while it runs.
+    /// Tunes a receiver while it runs.
     pub tuner: Option<Tuner>,
-    /// Who else sends to a UDP source's port.
+    /// Another sender to the port of a UDP source.
     pub second_sender: Option<SecondSender>,
-    /// Batches that may be out to a reader of shared memory, waiting and held, at a time: with as many it gets nothing more.
+    /// Maximum batches on loan to a reader of shared memory, waiting and held. With as many it gets no more.
     pub lent_max: Option<usize>,
 }
 
-/// A sink that was opened.
+/// An open sink.
 pub struct OpenSink {
     /// For [`Graph::add_boxed`](grebe_flow::Graph::add_boxed).
     pub stage: Box<dyn Stage>,
     /// Bytes of the datagrams that the frames should fit into.
     pub datagram_bytes: usize,
-    /// The memory for the source to write into, where it was asked for and the sink has some.
+    /// The memory for the source to write into, if it was requested and the sink has some.
     pub pool: Option<BatchPool>,
 }
 
 impl OpenSource {
-    /// A source that was made without a URI, and of which no more is known.
+    /// A source made without a URI, whose properties are unknown.
     pub fn of(stage: impl Stage + 'static) -> Self {
         Self {
             stage: Box::new(stage),
@@ -67,7 +67,7 @@ impl OpenSource {
 }
 
 impl OpenSink {
-    /// A sink without memory of its own, for frames as long as they come.
+    /// A sink without memory of its own, for frames of any length.
     pub(crate) fn of(stage: impl Stage + 'static) -> Self {
         Self { stage: Box::new(stage), datagram_bytes: DATAGRAM_BYTES_MAX, pool: None }
     }

@@ -1,4 +1,4 @@
-//! Messages that carry samples or lines of numbers and nothing else, whoever brings them.
+//! Messages of samples or lines without headers, for any message carrier.
 #![cfg_attr(not(feature = "mqtt"), allow(dead_code, reason = "a scheme of a feature alone has messages"))]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,27 +13,27 @@ use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions};
 use crate::session::Bounded as _;
 use crate::transport::{Carrier, Patience, Reconnect, TcpEnd, is_text};
 
-/// What messages carry: whole samples of all channels, or lines.
+/// Content of messages: whole samples of all channels, or lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Payload {
     Samples(RawStream),
     Lines(TextStream),
 }
 
-/// Where messages come from.
+/// A source of messages.
 pub(crate) trait Messages: Send + 'static {
-    /// Waits for the next one, for 100 ms at most.
+    /// Waits for the next one, up to 100 ms.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`]: there is none yet; all others: the connection is lost.
+    /// [`ErrorKind::WouldBlock`]: none so far. All others: the connection is lost.
     fn receive(&mut self) -> io::Result<Vec<u8>>;
 }
 
 impl Payload {
-    /// Takes what is left of a query; `words` is all of it.
+    /// Parses the rest of a query; `words` is all of it.
     ///
     /// # Errors
-    /// A pair is malformed or unknown.
+    /// An option is malformed or unknown.
     pub(crate) fn of_query(end: &TcpEnd, words: &str, query: Query<'_>) -> Result<Self, String> {
         let carrier = Carrier::Tcp(end.clone());
         Ok(match is_text("", words) {
@@ -49,10 +49,10 @@ impl Payload {
         }
     }
 
-    /// Opens a source of messages called `what`, of which some may be lost unseen; again where it was lost, if that is wanted.
+    /// Opens a source of messages called `what`, some of which may be lost silently. Reconnects if requested.
     ///
     /// # Errors
-    /// As `open` says.
+    /// Those of `open`.
     pub(crate) fn open_source<M: Messages>(
         &self,
         what: String,
@@ -67,26 +67,26 @@ impl Payload {
         };
         let open = move |cancel: &_| Ok(Reader::new(open(cancel)?, sample_bytes));
         let from = patience.open(notify, |_| open(patience.cancel))?;
-        let again = patience.waits.then(|| Reconnect::new(what, open));
+        let reconnect = patience.waits.then(|| Reconnect::new(what, open));
         Ok(match self {
             Self::Samples(raw) => {
                 let missing = Box::new(Missing { rate_hz: raw.rate_hz });
                 let source = RawSource::new(from, |_| Ok(true), raw.clone()).retune(missing).loses_unseen();
-                let source = source.reconnects(again).bounded(options);
+                let source = source.reconnects(reconnect).bounded(options);
                 OpenSource { rate_hz: raw.known_rate_hz(), ..OpenSource::of(source) }
             }
             Self::Lines(text) => {
                 let source = TextSource::new(from, |_| Ok(true), text.clone()).loses_unseen();
-                let source = source.reconnects(again).bounded(options);
+                let source = source.reconnects(reconnect).bounded(options);
                 OpenSource { rate_hz: text.rate_hz(), ..OpenSource::of(source) }
             }
         })
     }
 
-    /// Opens a sink called `what` of which each write is a message; again where it was lost, if that is wanted.
+    /// Opens a sink called `what`, with a message per write. Reconnects if requested.
     ///
     /// # Errors
-    /// As `open` says.
+    /// Those of `open`.
     pub(crate) fn open_sink<W: Write + Send + 'static>(
         &self,
         what: String,
@@ -96,18 +96,18 @@ impl Payload {
         open: impl Fn(&Cancel) -> Result<W, Error> + Send + Sync + 'static,
     ) -> Result<OpenSink, Error> {
         let to = options.patience(waits).open(notify, |_| open(&options.cancel))?;
-        let again = waits.then(|| Reconnect::new(what, open));
+        let reconnect = waits.then(|| Reconnect::new(what, open));
         Ok(match self {
-            Self::Samples(raw) => OpenSink::of(RawSink::new(to, raw.clone()).reconnects(again)),
-            Self::Lines(text) => OpenSink::of(TextSink::new(to, text.clone()).reconnects(again)),
+            Self::Samples(raw) => OpenSink::of(RawSink::new(to, raw.clone()).reconnects(reconnect)),
+            Self::Lines(text) => OpenSink::of(TextSink::new(to, text.clone()).reconnects(reconnect)),
         })
     }
 }
 
-/// Messages as a byte stream: of whole samples, or of lines, of which the last one ends with its message.
+/// Messages as a byte stream: of whole samples, or of lines, which end with their message.
 struct Reader<M> {
     from: M,
-    /// `None`: they are lines.
+    /// `None`: lines.
     sample_bytes: Option<usize>,
     message: Vec<u8>,
     taken_bytes: usize,
@@ -141,7 +141,7 @@ impl<M: Messages> Read for Reader<M> {
     }
 }
 
-/// Makes a gap of a message that is no whole samples: nobody knows what it was.
+/// Turns a message of partial samples into a gap, because its content is unknown.
 struct Missing {
     rate_hz: f64,
 }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is no whole samples moves nothing behind it, and is missed as what it may have been.
+        /// A message of partial samples shifts no later sample, and counts as missing.
         #[test]
         fn whole_samples_of_messages_come_in_order(
             lengths in prop::collection::vec(0usize..40, 0..30), sample_bytes in 1usize..9, at_once in 1usize..50,

@@ -1,7 +1,7 @@
-//! A scheme of streams: how its name is read and written, what it is, and what opens either end.
+//! A scheme of streams: its names, properties, and constructors of sources and sinks.
 //!
-//! A bridge implements [`Scheme`] for the type of its name, in a folder of its own, and has a row in the table of
-//! [`Uri`](crate::Uri). No other place knows of it: commands ask for [`Traits`].
+//! A bridge is a folder that implements [`Scheme`] for the type of its name, and a row in the table of
+//! [`Uri`](crate::Uri). Other code uses [`Traits`] and knows no scheme.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,22 +15,22 @@ use crate::open::{Notify, OpenSink, OpenSource, SinkOptions, SourceOptions, Tran
 
 /// The name of a stream of one scheme.
 pub(crate) trait Scheme: Sized {
-    /// How it is written, for who wrote a name of no scheme: `udp://HOST:PORT`.
+    /// Its form, for the error about an unknown scheme: `udp://HOST:PORT`.
     const WRITTEN: &'static str;
-    /// What is wrong with the name of another scheme, and how to write this one.
+    /// Error about a name of another scheme, with the right form.
     const OTHERWISE: &'static str;
-    /// The feature of cargo that it needs, where this grebe was built without it.
+    /// Cargo feature that this build lacks for it.
     const ABSENT: Option<&'static str> = None;
 
-    /// Reads a name; `None`: it is of another scheme.
+    /// Parses a name. `None`: it belongs to another scheme.
     fn parse(name: &str) -> Option<Result<Self, String>>;
 
-    /// What is wrong with a name that only its query keeps from being one of these; `None`: it is of another scheme.
+    /// Error about a name whose query alone is wrong for this scheme. `None`: it belongs to another scheme.
     fn mistake(_: &str) -> Option<String> {
         None
     }
 
-    /// Writes what [`parse`](Self::parse) reads.
+    /// Writes the form that [`parse`](Self::parse) reads.
     ///
     /// # Errors
     /// The formatter's.
@@ -41,7 +41,7 @@ pub(crate) trait Scheme: Sized {
     /// Opens it as a source.
     ///
     /// # Errors
-    /// What cannot be had, or that the wait was cancelled.
+    /// The stream cannot be opened, or the wait was cancelled.
     fn open_source(&self, options: SourceOptions, notify: Notify<'_>) -> Result<OpenSource, Error> {
         let _ = (options, notify);
         Err(Error::Name { name: self.uri(), reason: "cannot be read".to_owned() })
@@ -50,27 +50,27 @@ pub(crate) trait Scheme: Sized {
     /// Opens it as a sink.
     ///
     /// # Errors
-    /// What cannot be had, or that the wait was cancelled.
+    /// The stream cannot be opened, or the wait was cancelled.
     fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let _ = (options, notify);
         Err(Error::Name { name: self.uri(), reason: "cannot be sent to".to_owned() })
     }
 
-    /// Adds the kinds of stages by which graph files name it.
+    /// Adds its kinds of stages for graph files.
     fn kinds(_: &mut Kinds) {}
 
-    /// Whether it can be that end of a stream, as far as its name says.
+    /// Checks by its name that it can be this end of a stream.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     fn check(&self, _: End) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether this grebe has it, and its name says that it can be that end of a stream.
+    /// Checks that this build has it, and that its name allows this end of a stream.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why not.
     fn check_end(&self, end: End) -> Result<(), String> {
         match Self::ABSENT {
             Some(feature) => Err(format!(
@@ -80,28 +80,28 @@ pub(crate) trait Scheme: Sized {
         }
     }
 
-    /// What that end has for itself, in words: two stages of a graph that say the same are refused.
+    /// The exclusive resource of that end, as a text. A graph refuses two stages with the same one.
     fn claim(&self, _: End) -> Option<String> {
         None
     }
 
-    /// What the name says of the samples that come.
+    /// Properties of the source's samples, as far as the name states them.
     fn samples(&self) -> Samples {
         Samples::default()
     }
 
-    /// Whether a sink takes such samples.
+    /// Checks that a sink accepts such samples.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why not.
     fn takes(&self, _: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
         Ok(())
     }
 
-    /// Bytes of the datagrams that frames to it should fit into: those that were asked for, or that suit it.
+    /// Bytes of the datagrams that frames should fit into: the requested size, or its default.
     ///
     /// # Errors
-    /// They are out of their range, or the host has no address.
+    /// They are out of range, or the host has no address.
     fn datagram_bytes_by(&self, transport: &Transport) -> Result<usize, Error> {
         match transport.datagram_bytes {
             Some(bytes) => Ok(check_datagram_bytes(bytes).map(|()| bytes)?),
@@ -109,7 +109,7 @@ pub(crate) trait Scheme: Sized {
         }
     }
 
-    /// Bytes of the datagrams that suit it as a sink.
+    /// Default bytes of the datagrams of a sink.
     ///
     /// # Errors
     /// The host has no address.
@@ -117,13 +117,13 @@ pub(crate) trait Scheme: Sized {
         Ok(DATAGRAM_BYTES_MAX)
     }
 
-    /// What to tell readers of a stream that goes there; `None`: nobody else can read that.
-    fn way_to_read(&self) -> Option<String> {
+    /// The URI by which readers open a stream with this sink. `None`: no reader can.
+    fn uri_for_readers(&self) -> Option<String> {
         None
     }
 
-    /// What to tell who wants to send to a source that listens at this address; `None`: nobody can.
-    fn way_to_send(&self, _: Option<SocketAddr>) -> Option<String> {
+    /// The URI by which producers send to a source that listens on this address. `None`: none can.
+    fn uri_for_senders(&self, _: Option<SocketAddr>) -> Option<String> {
         None
     }
 
@@ -132,13 +132,13 @@ pub(crate) trait Scheme: Sized {
         fmt::from_fn(|f| self.write(f)).to_string()
     }
 
-    /// The name that a graph file gives a stage of this scheme.
+    /// Parses the name of a stage in a graph file.
     ///
     /// # Errors
-    /// It is of another scheme, or malformed.
+    /// It belongs to another scheme, or is malformed.
     fn named(text: &str, end: End) -> Result<Self, Error> {
         let wrong = |reason: String| Error::Name { name: text.to_owned(), reason };
-        // A mistake within a name counts more than that it is of another scheme.
+        // A mistake within a name is reported before a wrong scheme.
         let other = || Err(Self::mistake(text).unwrap_or_else(|| Self::OTHERWISE.to_owned()));
         let named = Self::parse(text).unwrap_or_else(other).map_err(wrong)?;
         named.check_end(end).map_err(wrong)?;
@@ -146,14 +146,14 @@ pub(crate) trait Scheme: Sized {
     }
 }
 
-/// Which end of a stream: where it comes from, or where it goes to.
+/// An end of a stream: source or sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Source,
     Sink,
 }
 
-/// What the name of a stream says of its samples.
+/// Properties of the samples that a name states.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Samples {
     pub(crate) channels: Option<u32>,
@@ -161,20 +161,20 @@ pub(crate) struct Samples {
     pub(crate) rate_hz: Option<f64>,
 }
 
-/// What a stream is to those who open it, whatever its scheme.
+/// Properties of a stream, independent of its scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traits {
-    /// It goes on whether somebody reads it or not; otherwise its writer waits for its reader.
+    /// It runs with or without a reader. Otherwise its writer waits for its reader.
     pub is_live: bool,
-    /// Its frames are stamped by the clock of this machine, since it was started.
+    /// This machine's clock stamps its frames, from the start of the machine.
     pub is_local: bool,
     /// Others can read the same stream.
     pub is_shared: bool,
-    /// Its source listens on a port: it has to be open before somebody sends.
+    /// Its source listens on a port, and must be open before a sender starts.
     pub is_datagram: bool,
-    /// Its samples lie in memory of the stream's, which bounds what may wait for a reader.
+    /// Its samples lie in memory of the stream, which limits the batches that wait for a reader.
     pub is_lent: bool,
-    /// Standard input or output, of which there is one.
+    /// Standard input or output, which exist once.
     pub is_pipe: bool,
 }
 
@@ -188,7 +188,7 @@ impl Traits {
         is_lent: false,
         is_pipe: false,
     };
-    /// Datagrams of another host's, maybe.
+    /// Datagrams, possibly of another host.
     pub(crate) const DATAGRAMS: Self = Self { is_local: false, is_datagram: true, ..Self::LIVE };
     pub(crate) const PIPE: Self = Self { is_live: false, is_shared: false, is_pipe: true, ..Self::LIVE };
 }

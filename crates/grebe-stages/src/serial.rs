@@ -1,4 +1,4 @@
-//! Serial ports, as `serial:///dev/ttyUSB0?baud=115200` names them: lines of numbers, or samples without headers, both ways.
+//! Serial ports, `serial:///dev/ttyUSB0?baud=115200`: lines of numbers, or samples without headers, in both directions.
 
 mod list;
 mod name;

@@ -1,4 +1,4 @@
-//! What all bridges share of a stream's life: when it ends, whose it is, and what is missing.
+//! Session rules that all bridges share: limits, silence, ownership and gaps of a stream.
 
 mod gaps;
 mod limit;
@@ -18,13 +18,13 @@ pub(crate) use {
     silence::Silence,
 };
 
-/// A source that ends by itself after so many samples, or once nothing comes any more.
+/// A source with a limit of samples and a timeout.
 pub(crate) trait Bounded: Sized {
     fn limit(&mut self) -> &mut Limit;
 
     fn silence(&mut self) -> &mut Silence;
 
-    /// Ends as whoever opens it asks for.
+    /// Applies the limits of the options.
     fn bounded(self, options: &SourceOptions) -> Self {
         self.idle_timeout(options.idle_timeout).samples(options.samples)
     }
@@ -35,7 +35,7 @@ pub(crate) trait Bounded: Sized {
         self
     }
 
-    /// Ends the stream with an error once nothing has come for this long.
+    /// Ends the stream with an error after this long without samples.
     fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.silence().ends_after(timeout);
         self

@@ -1,4 +1,4 @@
-//! What bridges are made of: names of places, connections that come back, outlets to many readers, sockets for datagrams.
+//! Building blocks of bridges: addresses, reconnecting connections, connections to many readers, UDP sockets.
 
 mod byte_stream;
 mod carrier;
@@ -18,7 +18,7 @@ pub(crate) use {
     byte_stream::ByteStream,
     carrier::{Carrier, is_text},
     datagrams::{listen, reachable, send_to},
-    link::{Heard, Link, Wait},
+    link::{Link, ReadResult, Wait},
     outgoing::{Outgoing, Written},
     outlet::{Outlet, drain},
     patience::Patience,

@@ -1,39 +1,39 @@
-//! Changes what a receiver is tuned to, while it runs.
+//! Tunes a receiver while it runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a receiver is tuned to.
+/// Tuning of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuning {
-    /// The frequency in the middle of its band, in hertz.
+    /// Centre frequency in hertz.
     pub frequency_hz: f64,
     /// Samples per second.
     pub rate_hz: f64,
-    /// Its gain in dB; `None`: it finds its own.
+    /// Gain in dB; `None`: automatic.
     pub gain_db: Option<f64>,
 }
 
-/// What a dongle can be told beside what it is tuned to. Other receivers may refuse it.
+/// Further settings of a dongle. Other receivers may refuse them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Switch {
-    /// How far its oscillator is off, in parts per million.
+    /// Error of the oscillator, in parts per million.
     CorrectionPpm,
-    /// Whether its samples are levelled behind the converter: 1 or 0.
+    /// Digital gain control after the converter: 1 or 0.
     DigitalGain,
-    /// Which input of the converter is used without a tuner: 0 (none), 1 (I) or 2 (Q).
+    /// Input of the converter without a tuner: 0 (none), 1 (I) or 2 (Q).
     DirectSampling,
-    /// Whether it is tuned beside the middle, so that its own carrier lies outside of the band: 1 or 0.
+    /// Tunes beside the centre, so that the receiver's own carrier lies outside the band: 1 or 0.
     OffsetTuning,
-    /// Whether its antenna gets a supply: 1 or 0.
+    /// Supplies power to the antenna: 1 or 0.
     BiasTee,
 }
 
-/// Changes what a receiver is tuned to, from any thread. Clones change the same one.
+/// Tunes a receiver from any thread. Clones tune the same one.
 ///
-/// The stream's description, or the rate in its headers, changes at the first sample that is taken from the receiver after it was
-/// told. Where nothing between the two says when it obeyed, as with `rtl_tcp`, what was already under way comes before that.
+/// The stream's description, or the rate in its headers, changes at the first sample read from the receiver after the
+/// command was sent. Without a confirmation, as with `rtl_tcp`, samples in flight come before that.
 ///
 /// ```
 /// use grebe_stages::{Tuner, Tuning};
@@ -48,25 +48,25 @@ pub struct Tuner(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     tuning: Mutex<Tuning>,
-    /// Those that were set.
+    /// Only those that were set.
     switches: Mutex<BTreeMap<Switch, i32>>,
-    /// Grows with each change: looked at without the lock.
+    /// Number of changes, readable without the lock.
     changes: AtomicU64,
 }
 
 impl Tuner {
-    /// One that nobody has changed.
+    /// A tuner without changes.
     pub fn new(tuning: Tuning) -> Self {
         let switches = Mutex::default();
         Self(Arc::new(Shared { tuning: Mutex::new(tuning), switches, changes: AtomicU64::new(0) }))
     }
 
-    /// What it is to be tuned to.
+    /// The requested tuning.
     pub fn tuning(&self) -> Tuning {
         *self.lock()
     }
 
-    /// Changes it.
+    /// Changes the tuning.
     pub fn change(&self, change: impl FnOnce(&mut Tuning)) {
         change(&mut self.lock());
         self.0.changes.fetch_add(1, Ordering::Release);
@@ -78,12 +78,12 @@ impl Tuner {
         self.0.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// The switches that were set, and to what.
+    /// The switches that were set, with their values.
     pub fn switches(&self) -> BTreeMap<Switch, i32> {
         self.0.switches.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The one that is given, which is told what the receiver is tuned to, or else one of its own.
+    /// The given tuner, set to the receiver's tuning, or a new one.
     pub(crate) fn of_receiver(given: Option<&Self>, tuning: Tuning) -> Self {
         match given {
             Some(tuner) => {
@@ -94,7 +94,7 @@ impl Tuner {
         }
     }
 
-    /// Says what the receiver made of the change of this number: what it refused is as it was. Nothing, where it was changed since.
+    /// Reports the result of change `change`, in which refused values are restored. Ignored after a newer change.
     pub(crate) fn settle(&self, tuning: Tuning, change: u64) {
         let mut wanted = self.lock();
         if self.changes() == change {
@@ -102,13 +102,13 @@ impl Tuner {
         }
     }
 
-    /// How often it was changed.
+    /// Number of changes.
     pub(crate) fn changes(&self) -> u64 {
         self.0.changes.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Tuning> {
-        // A change that panicked has left numbers all the same.
+        // A panic within a change leaves valid numbers.
         self.0.tuning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

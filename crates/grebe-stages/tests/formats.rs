@@ -1,4 +1,4 @@
-//! Samples of every kind, and what the stream says of itself, from end to end over every way: bit for bit, in their place.
+//! Samples of every format, and descriptions, from end to end over every carrier, bit for bit.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -10,10 +10,10 @@ use grebe_stages::{PipeSink, PipeSource, UdpSink, UdpSource, Wire};
 
 const FRAMES: u64 = 12;
 const BLOCK: u32 = 8;
-/// The frame from which on the stream says something else of itself.
+/// The frame with a new description.
 const CHANGE: u64 = 7;
 
-/// Makes frames of any format, a batch each; between the fourth and the fifth one is missing.
+/// Makes frames of any format, one per batch. One is missing between the fourth and the fifth.
 struct Made {
     format: SampleFormat,
     channels: u32,
@@ -41,7 +41,7 @@ fn header(format: SampleFormat, channels: u32, frame: u64) -> Header {
     }
 }
 
-/// Any bytes are samples: of floats, also such that are no numbers.
+/// Random bytes, including NaN.
 fn bytes(frame: u64, channel: usize, out: &mut [u8]) {
     let mut state = (frame + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (channel as u64) << 32;
     for byte in out {
@@ -128,7 +128,7 @@ fn through(source: impl Stage + 'static, sink: impl Stage + 'static) -> Graph {
     graph
 }
 
-/// All formats beside each other, each in 1, 2, 8 and 64 channels.
+/// All formats in parallel, each in 1, 2, 8 and 64 channels.
 fn each(check: impl Fn(SampleFormat, u32) + Sync) {
     std::thread::scope(|scope| {
         for format in SampleFormat::ALL {
@@ -181,7 +181,7 @@ fn descriptions_that_cannot_be_read_are_counted_and_the_samples_go_on() {
         batch.push_bytes(&header, |channel, out| bytes(frame, channel, out)).unwrap();
         socket.send_to(&batch.chunk()[..header.frame_bytes()], to).unwrap();
         if frame == 0 {
-            // The stream is this sender's from here on.
+            // This sender owns the stream from here on.
             while kept.0.lock().unwrap().is_empty() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -227,7 +227,7 @@ fn samples_of_every_kind_go_through_pipes() {
     });
 }
 
-/// What a receiver of the first GFH2 would read.
+/// Reads as a receiver of the first GFH2.
 #[test]
 fn a_wire_for_receivers_of_the_first_gfh2_carries_nothing_that_they_do_not_know() {
     let written = Written::default();
@@ -252,7 +252,7 @@ fn a_wire_for_receivers_of_the_first_gfh2_carries_nothing_that_they_do_not_know(
             assert!(error.contains(&format!("{format} in {channels} channels")), "{error}");
         }
     }
-    assert_eq!(written.0.lock().unwrap().len(), bytes.len(), "nothing of what is refused");
+    assert_eq!(written.0.lock().unwrap().len(), bytes.len(), "nothing of a refused batch");
 }
 
 #[cfg(target_os = "linux")]
@@ -267,7 +267,7 @@ fn samples_of_every_kind_go_through_shared_memory() {
         let options = PublisherOptions {
             chunk_bytes: 65_536,
             chunks: 64,
-            // What a reader keeps of its share, which is an equal one of four, is never given back.
+            // Reserved chunks of a reader's share, a quarter, are never given back.
             reserve_chunks: 12,
             rest_chunks: Some(4),
             directory: Some(folder.path().to_owned()),

@@ -8,7 +8,7 @@ use grebe_testing::{CountingAllocator, allocations_of_this_thread};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Every processing stage; `copied` and what is behind it must copy, because `direct` holds what it changes.
+/// Every processing stage. `copied` and the stages after it must copy, because `direct` holds the batches.
 const GRAPH: &str = r#"
 stage = [
     { id = "generator", kind = "synth", params = { channels = 4, rate = "1G", free_run = true } },
@@ -57,7 +57,7 @@ edge = [
 #[test]
 fn steady_state_allocates_nothing() {
     let kinds: Kinds = grebe_stages::kinds();
-    // As many taps as are filtered in blocks of frequencies.
+    // Enough taps for the filter to use blocks of frequencies.
     let text = GRAPH.replace("TAPS", &format!("{:?}", vec![0.01; 300]));
     let file = GraphFile::parse(&text, Path::new("graph"), &kinds).unwrap();
     let graph = file.build(&kinds, &Cancel::default(), &mut |_| ()).unwrap();
@@ -111,7 +111,7 @@ fn a_stream_in_shared_memory_allocates_nothing_at_either_end() {
     let mut consumer = graph(Box::new(reader), Box::new(Null {}));
     let mut rounds = |count: usize| {
         for _ in 0..count {
-            // Some batches more than are taken: the policy drops, too.
+            // More batches than the queue holds, so the policy drops some.
             (0..3).for_each(|_| assert!(producer.step().unwrap()));
             (0..2).for_each(|_| assert!(consumer.step().unwrap()));
         }

@@ -1,5 +1,5 @@
-//! QPSK of known SNR, from the generator through a recording to what the scope measures of it, against the definition of the signal
-//! and against SciPy on the same samples; and a tone, which has no image.
+//! QPSK of known SNR, from the generator through a recording to the scope's measurements, against the signal's
+//! definition and SciPy; and a tone, which has no image.
 
 use std::f64::consts::PI;
 use std::path::Path;
@@ -14,8 +14,8 @@ const RATE_HZ: f64 = 2.4e6;
 const ROLL_OFF: f64 = 0.35;
 const SAMPLES: u64 = 262_144;
 
-/// Symbols per second, SNR in decibels, and what SciPy 1.17 finds: SNR in decibels, and hertz that hold 99 % of the power within
-/// 1.6 symbol rates. Printed by `ci/qpsk.py`, which also checks them against the definition.
+/// Symbols per second, SNR in decibels, and SciPy 1.17's results: SNR in decibels, and hertz that hold 99 % of the
+/// power within 1.6 symbol rates. `ci/qpsk.py` prints them and checks them against the definition.
 const SCIPY: [(f64, f64, f64, f64); 9] = [
     (600_000.0, 10.0, 9.992, 749_198.0),
     (600_000.0, 20.0, 19.994, 703_715.0),
@@ -51,7 +51,7 @@ fn a_recording_of_qpsk_has_the_snr_and_the_bandwidth_that_were_asked_for() {
         let band = |width_hz: f64| Band { low: -width_hz / 2.0 / RATE_HZ, high: width_hz / 2.0 / RATE_HZ };
         let channel = band(symbol_rate_hz * (1.0 + ROLL_OFF));
         let beside = Band { low: 0.35, high: 0.48 };
-        // The scope compares with the noise in the channel, the generator with that in the whole band.
+        // The scope measures the noise in the channel, the generator defines it in the whole band.
         let found_db = spectrum.channel_snr_db(channel, &[beside]).unwrap() + 10.0 * channel.width().log10();
         near("SNR", found_db, snr_db, 0.2);
         near("SNR by SciPy", found_db, scipy_snr_db, 0.2);
@@ -87,7 +87,7 @@ fn a_tone_above_the_centre_has_no_image_below_it() {
     }
 }
 
-/// I and Q of what the generator sent into a recording, as parts of full scale.
+/// I and Q of the generator, through a recording, as parts of full scale.
 fn recorded(path: &Path, format: &str, wave: &str) -> (Vec<f32>, Vec<f32>) {
     let uri =
         format!("synth:?channels=1&format={format}&rate={RATE_HZ}&samples={SAMPLES}&free_run=yes&{wave}");
@@ -123,7 +123,7 @@ fn spectrum(i: &[f32], q: &[f32]) -> Spectrum<f32, 2> {
     spectrum
 }
 
-/// Of a raised cosine, which is the spectrum of root-raised pulses, and flat noise: what holds 99 % of the power within a band.
+/// Bandwidth of 99 % of the power, for a raised cosine (the spectrum of root-raised pulses) and flat noise.
 fn exact_bandwidth_hz(symbol_rate_hz: f64, snr_db: f64, within_hz: f64) -> f64 {
     let noise = 10f64.powf(-snr_db / 10.0) / RATE_HZ;
     let (begin, end) = ((1.0 - ROLL_OFF) / 2.0 * symbol_rate_hz, (1.0 + ROLL_OFF) / 2.0 * symbol_rate_hz);

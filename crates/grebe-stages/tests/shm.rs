@@ -1,4 +1,4 @@
-//! Streams in shared memory as ends of a graph: what goes in comes out, and nothing is copied on the way.
+//! Streams in shared memory as ends of a graph: the same samples, without a copy.
 #![cfg(target_os = "linux")]
 
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use grebe_process::synth::{SynthOptions, SynthSource};
 use grebe_shm::{Policy, PublisherOptions, SubscriberOptions};
 use grebe_stages::{ShmSink, ShmSource, UdpSink, UdpSource};
 
-/// Notes every sample of the first channel.
+/// Collects the samples of the first channel.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<i16>>>);
 
@@ -37,7 +37,7 @@ fn synth(samples: u64, block_samples: u32) -> SynthSource {
     .unwrap()
 }
 
-/// What the generator makes, without a stream in between.
+/// The samples of the generator itself.
 fn expected(samples: u64, block_samples: u32) -> Vec<i16> {
     let notes = Notes::default();
     let mut graph = Graph::new();
@@ -106,7 +106,7 @@ fn batches_of_another_pool_are_copied_and_counted() {
     let (reader, seen) = read("x", &folder);
     assert!(sink.wait_for_consumers(1, Duration::from_secs(30)));
     let mut graph = Graph::new();
-    // Blocks that leave holes between frames, and a last one that is shorter.
+    // Blocks with holes between frames, and a shorter last one.
     let source = graph.add("source", synth(SAMPLES, 1001));
     let sink = graph.add("sink", sink);
     graph.connect(source, sink, QueueOptions::block(4));
@@ -148,7 +148,7 @@ fn a_producer_without_an_end_ends_its_readers_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let sink = ShmSink::create("x", options(&folder)).unwrap();
     let (reader, _) = read("x", &folder);
-    // Not started: dropped without an end, as by a crash.
+    // Dropped without an end, as by a crash.
     drop(sink);
     let error = reader.wait().unwrap_err().to_string();
     assert!(error.contains("producer gone: 'x'"), "{error}");

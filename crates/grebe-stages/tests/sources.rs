@@ -1,4 +1,4 @@
-//! What sources put into their frames: every sample once, in order, and the truth about those that are missing.
+//! Frames of sources: every sample once, in order, with exact counts of missing ones.
 
 mod support;
 
@@ -132,7 +132,7 @@ fn recording(folder: &std::path::Path) -> std::path::PathBuf {
     path
 }
 
-/// Everything that a recording gives.
+/// All batches of a recording.
 fn played(path: &std::path::Path, options: SourceOptions) -> Vec<Batch> {
     let source = open_source(&Uri::File(path.into()), options, &mut |_| ()).unwrap();
     let (tray, taken) = std::sync::mpsc::channel();
@@ -185,7 +185,7 @@ fn a_recording_is_repeated_without_a_gap_and_cut_where_told() {
     assert_eq!((tracker.counts().streams, tracker.counts().lost_samples), (1, 0));
 }
 
-/// Keeps what a sink writes.
+/// Collects the bytes that a sink writes.
 #[derive(Clone, Default)]
 struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
@@ -200,7 +200,7 @@ impl std::io::Write for Written {
     }
 }
 
-/// Sends a frame of 12 samples, and says at its end that it dropped 90 more.
+/// Sends a frame of 12 samples, and reports 90 dropped ones at its end.
 struct DropsAtItsEnd(Option<Batch>);
 
 impl Stage for DropsAtItsEnd {
@@ -218,7 +218,7 @@ impl Stage for DropsAtItsEnd {
     }
 }
 
-/// What a pipe carries of such a stream, behind these stages.
+/// The headers that a pipe carries after these stages.
 fn piped(frame: Option<Batch>, between: &[&str]) -> Vec<Header> {
     let written = Written::default();
     let mut graph = Graph::new();
@@ -266,7 +266,7 @@ fn what_a_source_dropped_at_its_end_stands_in_the_end_of_the_stream() {
         let counts = tracker.counts();
         assert_eq!((counts.lost_samples, counts.generator_samples), (0, drops), "{between:?}");
     }
-    // A stream of which no frame was left says so too.
+    // A stream without frames still sends its end.
     let headers = piped(None, &[]);
     assert_eq!(headers.len(), 1);
     assert!(headers[0].is_end_of_stream() && headers[0].first_sample_index == 102);

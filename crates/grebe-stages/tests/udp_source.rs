@@ -1,4 +1,4 @@
-//! What a source over UDP makes of datagrams, in whatever order and of whomever they come.
+//! A UDP source with datagrams in any order and of several senders.
 
 mod support;
 
@@ -78,8 +78,8 @@ fn small_datagrams_are_gathered_and_large_ones_lent_as_they_came() {
     }
 }
 
-/// What a receiver makes of what `send` sends it, up to the end that `send` must send; with a budget of 0.2 s, so that a slow
-/// machine changes nothing.
+/// Batches of a receiver for the datagrams of `send`, up to the end that `send` must send. The budget of 0.2 s makes
+/// the test independent of slow machines.
 fn received(send: impl FnOnce(std::net::SocketAddr, &Options)) -> (Vec<Batch>, StageSnapshot) {
     let options =
         Options { gso: false, gro: false, latency: Duration::from_millis(200), ..Options::default() };
@@ -122,7 +122,7 @@ fn counted(udp: &StageSnapshot) -> [u64; 5] {
 #[test]
 fn neighbours_that_the_network_swapped_are_put_in_order() {
     for block in [32u32, 4_000, 20_000] {
-        // 0 | 1 | 2 | 4 3 | 5 | 7 6 | ... and once a frame that comes seven frames late, where a chunk holds as many.
+        // 0 | 1 | 2 | 4 3 | 5 | 7 6 | ... and one frame seven frames late, which a chunk can hold.
         let mut order: Vec<u64> = (0..60).collect();
         order[3..].chunks_exact_mut(3).for_each(|three| three.swap(0, 1));
         if block < 20_000 {
@@ -148,7 +148,8 @@ fn neighbours_that_the_network_swapped_are_put_in_order() {
 fn what_comes_too_late_is_late_and_not_lost_and_what_comes_twice_counts_once() {
     let (batches, udp) = received(|at, options| {
         let mut sender = Sender::connect(at, options).unwrap();
-        // 1 after more frames than are waited for; 60 twice while 59 misses; 71 never, and while it is waited for, 103 is swapped.
+        // 1 comes after the limit of held frames; 60 comes twice while 59 is missing; 71 never comes, and 103 is
+        // swapped meanwhile.
         send_all(&mut sender, (0..1).chain(2..50).chain([1]).chain(50..59).chain([60, 60, 59, 61]), 100);
         send_all(&mut sender, (62..71).chain(72..103).chain([104, 105, 106, 103]).chain(107..120), 100);
         send(&mut sender, &numbered(119, 100).end_of_stream(2_000), &[]);
@@ -169,7 +170,7 @@ fn a_sender_that_begins_again_takes_over_at_once_and_the_old_one_is_left_out() {
             let header = Header { producer_ts_ns: 5_000 + sequence, ..numbered(sequence, 100) };
             send(&mut again, &header, &[7; 200]);
         }
-        // The first was not dead, only overtaken.
+        // The first was not dead, only replaced.
         send_all(&mut first, 100..105, 100);
         let end = Header { producer_ts_ns: 6_000, ..numbered(49, 100) }.end_of_stream(7_000);
         send(&mut again, &end, &[]);
@@ -267,7 +268,7 @@ fn a_port_without_a_host_is_heard_by_either_protocol() {
     socket.send_to(&frame, ("127.0.0.1", port)).unwrap();
     assert_eq!(heard.recv_timeout(Duration::from_secs(10)).unwrap().block_length_samples, 6);
     running.stop().unwrap();
-    // Where this machine has no IPv6, there is one protocol.
+    // A machine without IPv6 has one protocol.
     if std::net::UdpSocket::bind("[::1]:0").is_ok() {
         let source =
             open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
@@ -286,7 +287,7 @@ fn a_receiver_that_listens_on_tells_the_end_and_takes_the_next_stream_at_once() 
     let sink = graph.add("headers", Headers(tell));
     graph.connect(source, sink, QueueOptions::block(8));
     let running = graph.start().unwrap();
-    // The second sender's clock is behind the first one's.
+    // The second sender has the younger clock.
     for producer_ts_ns in [9_000_000, 5_000_000] {
         let mut sender = Sender::connect(address, &Options::default()).unwrap();
         for (sequence, block) in [(0, 32), (1, 32), (2, 0), (2, 0)] {

@@ -1,5 +1,4 @@
-//! What the tests and benches of several crates share: an allocator that counts, random numbers that a seed
-//! repeats, and streams.
+//! Shared helpers of tests and benches: a counting allocator, seeded random numbers, and streams.
 //!
 //! ```
 //! use grebe_testing::{CountingAllocator, allocations_of_this_thread};
@@ -23,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Random numbers: the same seed gives the same numbers on every machine.
 pub use fastrand::Rng;
 
-/// The system's allocator; it counts what is asked of it. A test makes it its `#[global_allocator]`.
+/// The system's allocator with a counter. A test makes it its `#[global_allocator]`.
 pub struct CountingAllocator;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
 
-/// Frames at these sample indexes and of these lengths, a batch each; every sample differs from its neighbours. A jump in the
-/// index is told as two frames that were lost.
+/// Batches of one frame each, at these sample indices and of these lengths. Every sample differs from its neighbours. A
+/// jump of the index counts as two lost frames.
 pub fn stream(channels: u32, frames: &[(u64, u32)]) -> Vec<Batch> {
     batches_of(channels, frames, 1)
 }
 
-/// As [`stream`], with so many frames per batch.
+/// As [`stream`], with `together` frames per batch.
 pub fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) -> Vec<Batch> {
     let (mut sequence, mut next) = (0, frames.first().map_or(0, |&(index, _)| index));
     let mut batches = Vec::new();
@@ -43,7 +43,7 @@ pub fn batches_of(channels: u32, frames: &[(u64, u32)], together: usize) -> Vec<
     batches
 }
 
-/// What [`stream`] holds at this place.
+/// The sample of [`stream`] at this position.
 pub fn sample_at(channel: usize, index: u64) -> i16 {
     (index.wrapping_mul(7919).wrapping_add(channel as u64 * 104_729) >> 2) as i16
 }

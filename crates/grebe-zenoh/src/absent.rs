@@ -1,4 +1,4 @@
-//! Without Zenoh: the same interface, of which no value exists, and an error that says how to have it.
+//! Stub without Zenoh: the same interface without values, and an error with advice.
 #![allow(missing_docs, reason = "as with it")]
 
 use std::net::IpAddr;

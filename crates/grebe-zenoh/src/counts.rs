@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The last that a process of the lab has told of what it counts.
+/// The last counts of a process in the lab.
 #[derive(Debug, Clone)]
 pub struct Counts {
-    /// Its session, and the number of what it tells.
+    /// Its session, and the number of the counts.
     pub of: (String, String),
-    /// What it told; empty until something has come.
+    /// The counts; empty before the first.
     pub bytes: Arc<[u8]>,
-    /// When that came, or when the process was seen first.
+    /// Time of their arrival, or of the process's first appearance.
     pub at: Instant,
 }

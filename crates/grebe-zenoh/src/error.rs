@@ -1,33 +1,33 @@
 use std::path::PathBuf;
 
-/// Why a lab cannot be joined, or a stream in it cannot be had. The message names what was asked for, and what to do.
+/// An error about a lab or a stream in it. The message names the item, and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
-    /// The feature `zenoh` was left out.
+    /// The build lacks the feature `zenoh`.
     #[error(
         "this grebe was built without Zenoh, which names of streams and zenoh:// need: build it with cargo build --release --features zenoh"
     )]
     NotBuilt,
-    /// A configuration that Zenoh does not take.
+    /// A configuration that Zenoh refuses.
     #[error("cannot use {} as a configuration of Zenoh: {why}", path.display())]
     Config { path: PathBuf, why: String },
-    /// A router's address that is none.
-    #[error("'{router}' is no router: write tcp/HOST:7447, or tls/HOST:7447")]
+    /// An invalid address of a router.
+    #[error("'{router}' is not a router: write tcp/HOST:7447, or tls/HOST:7447")]
     Router { router: String },
-    /// Nobody answers, or nobody lets us in.
+    /// No router answers, or none accepts this process.
     #[error("cannot join the lab by {reach}: {why}")]
     Join { reach: String, why: String },
-    /// Two streams cannot have one name.
+    /// Two streams with one name.
     #[error("{name} is announced already, by {by}: choose another name")]
     Taken { name: String, by: String },
-    /// Access control drops what this process says, and says nothing.
+    /// Access control silently drops messages of this process.
     #[error(
         "{what} is not seen by others: the access control at {reach} does not let this user {may}; docs/many-hosts.md has rules that do"
     )]
     Unseen { what: String, reach: String, may: &'static str },
-    /// Zenoh refused something.
+    /// An error of Zenoh.
     #[error("cannot {action}: {why}")]
     Zenoh { action: String, why: String },
 }

@@ -1,8 +1,8 @@
-//! What the fuzz targets drive: the parts that read what another host sent.
+//! Entry points of the fuzz targets: the parsers of foreign bytes.
 
 use crate::{Answer, Found, Nonce, Request, SenderId, What, pieces};
 
-/// A message and its attachment: its pieces lie one after the other, within it.
+/// A message and its attachment: its pieces lie in order within it.
 pub fn message(attachment: &[u8], message: &[u8]) {
     let sender = SenderId::read(attachment);
     assert!(attachment.len() == 16 || sender == SenderId::default());
@@ -14,16 +14,16 @@ pub fn message(attachment: &[u8], message: &[u8]) {
     }
 }
 
-/// An announcement: what is accepted is printable, and says the same when it is sent on.
+/// An announcement: an accepted one is printable, and writing and reading again gives the same.
 pub fn announcement(key: &str, json: &[u8]) {
     let Ok(found) = Found::parse(key, json) else { return };
     let texts = [&found.what.host, &found.what.command, &found.what.format];
-    assert!(texts.into_iter().chain(&found.what.ways).all(|text| !text.contains(char::is_control)));
+    assert!(texts.into_iter().chain(&found.what.routes).all(|text| !text.contains(char::is_control)));
     let again = What::parse(found.what.to_json().as_bytes());
     assert!(again.is_ok(), "{again:?}");
 }
 
-/// What a reader asks for: what is accepted says the same when it is sent on.
+/// A reader's request: writing and reading again gives the same.
 pub fn request(json: &[u8]) {
     let _ = (Answer::parse(json), Nonce::of_probe(json));
     let Ok(request) = Request::parse(json) else { return };

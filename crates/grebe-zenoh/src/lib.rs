@@ -1,18 +1,18 @@
-//! Streams found by name in a lab of many hosts, and carried where nothing else passes: over [Zenoh](https://zenoh.io).
+//! Streams found by name in a lab of many hosts, and carried over [Zenoh](https://zenoh.io) if no other route works.
 //!
 //! ```text
 //!   producer                                             reader
-//!   Lab::announce --- grebe/here/ID/NAME (token) ------> Lab::watch   who is there
-//!                 --- grebe/what/ID/NAME (query) ------> Lab::list    what it is, and by which ways it can be had
-//!   Lab::take_requests <--- grebe/udp/ID/NAME (query) -- Lab::request that it is sent by UDP, and whereto
-//!   CountsSender ---- grebe/counts/ID/N (messages) ----> CountsWatch  what it counts, where somebody watches
-//!   DataSender ------ grebe/data/ID/NAME (messages) ---> DataReceiver its frames, where no other way passes
+//!   Lab::announce --- grebe/here/ID/NAME (token) ------> Lab::watch   producers
+//!                 --- grebe/what/ID/NAME (query) ------> Lab::list    descriptions and routes
+//!   Lab::take_requests <--- grebe/udp/ID/NAME (query) -- Lab::request request for UDP, with addresses
+//!   CountsSender ---- grebe/counts/ID/N (messages) ----> CountsWatch  counts, for viewers
+//!   DataSender ------ grebe/data/ID/NAME (messages) ---> DataReceiver frames, without another route
 //! ```
 //!
-//! A [`Lab`] is this process's session. A [`StreamName`] names a stream, [`What`] says what it is; [`pieces`] takes a message of
-//! frames apart. Nothing here knows what a stage does with them.
+//! A [`Lab`] is this process's session. A [`StreamName`] names a stream, [`What`] describes it, and [`pieces`] splits a
+//! message into frames. This crate knows no stages.
 //!
-//! Without the feature `zenoh` names are read and written as ever, and [`Lab::open`] says how to build it in.
+//! Without the feature `zenoh` names can be parsed, and [`Lab::open`] returns an error with advice.
 #![forbid(unsafe_code)]
 
 mod counts;

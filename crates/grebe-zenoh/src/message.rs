@@ -1,35 +1,34 @@
-//! The bytes of a message: frames back to back, as in a pipe, and who sent them.
+//! Content of a message: frames back to back, as in a pipe, and its sender.
 
 use std::ops::Range;
 
 use grebe_frame::{DescriptionReader, HEADER_BYTES, Header, Refusal};
 
-/// Bytes of frames in a message at most: with what Zenoh writes around it, one of its batches of 65,535 holds it, and nothing is cut
-/// into fragments. A frame that is longer goes alone.
+/// Maximum bytes of frames in a message. With Zenoh's own bytes it fits into a batch of 65,535, so it is not
+/// fragmented. A longer frame is a message of its own.
 pub const MESSAGE_BYTES_MAX: usize = 65_000;
 
-/// Who sent a message: 16 bytes beside the frames (Zenoh's attachment), another for each sender. All zero where somebody said
-/// nothing.
+/// Sender of a message: 16 bytes beside the frames (Zenoh's attachment), unique per sender. All zero if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderId(pub [u8; 16]);
 
 impl SenderId {
-    /// Out of an attachment; one that is something else says nothing.
+    /// From an attachment; zero for any other content.
     pub fn read(attachment: &[u8]) -> Self {
         attachment.try_into().map(Self).unwrap_or_default()
     }
 }
 
-/// Something in a message.
+/// A frame in a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// Its bytes in the message.
+    /// Its position in the message.
     pub range: Range<usize>,
-    /// Of a frame of samples, or of an end of stream; `None`: it is a part of a description.
+    /// Header of a frame of samples or of the end; `None`: a part of a description.
     pub header: Option<Header>,
 }
 
-/// Takes a message apart. What is no frame ends it: nothing says where another would begin.
+/// Splits a message into frames. An invalid frame ends it, because the start of the next is unknown.
 ///
 /// ```
 /// use grebe_frame::{HEADER_BYTES, Header, SampleFormat};
@@ -69,7 +68,7 @@ impl Iterator for Pieces<'_> {
     }
 }
 
-/// Bytes of the first piece.
+/// Bytes of the first frame.
 fn length(bytes: &[u8]) -> Result<(usize, Option<Header>), Refusal> {
     if bytes.len() < HEADER_BYTES {
         return Err(Refusal::Short);

@@ -1,22 +1,22 @@
-//! What streams are called, and which of them somebody means.
+//! Names of streams, and patterns of names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The name of a stream in a lab: words of letters, digits, `-`, `_` and `.` with slashes between, two at least.
+/// The name of a stream in a lab: at least two words of letters, digits, `-`, `_` and `.`, with slashes between.
 ///
 /// ```
 /// use grebe_zenoh::StreamName;
 ///
 /// assert_eq!("lab/mast3/adc".parse::<StreamName>().unwrap().to_string(), "lab/mast3/adc");
-/// assert!("adc".parse::<StreamName>().is_err(), "one word is no name");
+/// assert!("adc".parse::<StreamName>().is_err(), "one word is too short");
 /// assert!("lab/../adc".parse::<StreamName>().is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(String);
 
 impl StreamName {
-    /// As it is written.
+    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -37,24 +37,24 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// Names that are meant: as a name, with `*` for any one word and `**` for any number of them.
+/// A pattern of names, with `*` for one word and `**` for any number of words.
 ///
-/// One word alone means all below it: `lab` is `lab/**`.
+/// A single word includes all names below it: `lab` is `lab/**`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Every name.
+    /// All names.
     pub fn all() -> Self {
         Self("**".to_owned())
     }
 
-    /// As Zenoh reads it.
+    /// In Zenoh's notation.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a name is meant.
+    /// Whether the pattern includes a name.
     pub fn matches(&self, name: &StreamName) -> bool {
         fn matches(pattern: &[&str], words: &[&str]) -> bool {
             match pattern {
@@ -82,12 +82,12 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let is_good = text.split('/').all(|word| matches!(word, "*" | "**") || is_word(word));
         if !is_good || text.len() > NAME_BYTES_MAX {
-            return Err("is no pattern of names: lab/mast3/adc, lab/*/adc and lab/** are");
+            return Err("is not a pattern of names: write lab/mast3/adc, lab/*/adc or lab/**");
         }
         if !text.contains(['/', '*']) {
             return Ok(Self(format!("{text}/**")));
         }
-        // Zenoh takes the one way to write it: `**` behind `*`, and once.
+        // Zenoh accepts only the canonical form: `**` after `*`, and once.
         let mut words: Vec<&str> = Vec::new();
         for word in text.split('/') {
             match (words.last(), word) {
@@ -106,10 +106,11 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether frames can be sent to this key of Zenoh's: a key and no pattern, and not below `@`, where Zenoh's own are.
+/// Checks that frames can be sent to this Zenoh key: it must not be a pattern, and not be below `@`, where Zenoh's own
+/// keys are.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why not.
 pub fn check_key(key: &str) -> Result<(), &'static str> {
     let is_good = |word: &str| {
         !word.is_empty()
@@ -119,7 +120,7 @@ pub fn check_key(key: &str) -> Result<(), &'static str> {
     if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_good) {
         Ok(())
     } else {
-        Err("is no key of Zenoh's: write zenoh://WORD/WORD/..., without * $ ? # @ and spaces")
+        Err("is not a Zenoh key: write zenoh://WORD/WORD/..., without * $ ? # @ and spaces")
     }
 }
 
@@ -128,7 +129,7 @@ fn is_word(word: &str) -> bool {
     !matches!(word, "" | "." | "..") && word.chars().all(is_good)
 }
 
-const NO_NAME: &str = "is no name of a stream: words of letters, digits, '-', '_' and '.' with slashes between, such as lab/mast3/adc";
+const NO_NAME: &str = "is not a stream name: write words of letters, digits, '-', '_' and '.' with slashes between, such as lab/mast3/adc";
 const NAME_BYTES_MAX: usize = 128;
 const KEY_BYTES_MAX: usize = 200;
 

@@ -1,49 +1,49 @@
-//! How a process joins the lab.
+//! Options for joining the lab.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::error::Error;
 
-/// How a process joins the lab. As it is by default, it finds streams of this machine and talks to nobody else.
+/// Options for joining the lab. The default finds streams of this machine only, without other hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionOptions {
-    /// Zenoh's own configuration file, used as it is; the rest does not count then.
+    /// Zenoh's configuration file. It replaces the other options.
     pub config: Option<PathBuf>,
-    /// Routers, the first that answers of them: `tcp/HOST:7447`, `tls/HOST:7447`. Everything goes through it.
+    /// Routers `tcp/HOST:7447`, `tls/HOST:7447`; the first that answers carries all traffic.
     pub routers: Vec<String>,
-    /// Looks for others on the LAN by multicast (224.0.0.224:7446), and lets them connect.
+    /// Finds hosts on the LAN by multicast (224.0.0.224:7446), and accepts their connections.
     pub scouts: bool,
-    /// Neither sends datagrams to readers that ask for them, nor asks for any. This counts beside a configuration file, too.
+    /// Neither sends nor requests datagrams on request. Also valid with a configuration file.
     pub no_udp_on_request: bool,
 }
 
-/// What happens to messages that a reader has no time for.
+/// Handling of messages that a slow reader has no room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// The oldest go.
+    /// Drops the oldest.
     #[default]
     DropOldest,
-    /// The new one goes.
+    /// Drops the new one.
     DropLatest,
-    /// The link that brings them waits, and all that comes by it, for [4 s](Overflow::BLOCK_S_MAX) a message.
+    /// Blocks the whole link, for up to [4 s](Overflow::BLOCK_S_MAX) per message.
     Block,
 }
 
 impl Overflow {
-    /// Seconds for which a message waits for room at most: one second less than after which Zenoh closes the link.
+    /// Maximum seconds that a message waits: one second less than Zenoh's limit for the link.
     pub const BLOCK_S_MAX: u64 = 4;
 }
 
-/// Says once how this process joins; without it, as the environment says ([`SessionOptions::from_environment`]).
+/// Sets the options of this process, once. Default: from the environment ([`SessionOptions::from_environment`]).
 pub fn configure(options: SessionOptions) {
-    // Who is second finds it configured.
+    // The first call wins.
     let _ = OPTIONS.set(options);
 }
 
 impl SessionOptions {
-    /// As `ZENOH_CONFIG` (a file), else `GREBE_ROUTER` (addresses with commas between) or `GREBE_SCOUT` (anything but nothing and 0)
-    /// say; and `GREBE_NO_UDP_ON_REQUEST`.
+    /// From `ZENOH_CONFIG` (a file), otherwise `GREBE_ROUTER` (addresses separated by commas) or `GREBE_SCOUT` (not
+    /// empty and not 0); and `GREBE_NO_UDP_ON_REQUEST`.
     pub fn from_environment() -> Self {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let is_on = |name| text(name).is_some_and(|text| text != "0");
@@ -57,35 +57,35 @@ impl SessionOptions {
         }
     }
 
-    /// What this process joins with.
+    /// Options of this process.
     pub(crate) fn of_this_process() -> Self {
         OPTIONS.get().cloned().unwrap_or_else(Self::from_environment)
     }
 
-    /// Whether somebody said how this process joins, by [`configure`] or the environment.
+    /// Whether [`configure`] or the environment set the options.
     pub fn is_said() -> bool {
         Self { no_udp_on_request: false, ..Self::of_this_process() } != Self::default()
     }
 
-    /// How far this process looks, for people.
+    /// Scope of a search, for messages.
     pub fn reach(&self) -> String {
         match (&self.config, &self.routers[..]) {
             (Some(path), _) => format!("the configuration {}", path.display()),
             (None, [_, ..]) => format!("the router {}", self.routers.join(" or ")),
             (None, []) if self.scouts => "multicast on the LAN".to_owned(),
-            (None, []) => "this machine alone (--scout looks on the LAN, --router asks a router)".to_owned(),
+            (None, []) => "this machine alone (--scout searches the LAN, --router uses a router)".to_owned(),
         }
     }
 
-    /// The address of a router as Zenoh writes it: a host and a port alone are TCP.
+    /// The address of a router in Zenoh's notation. A host and a port alone mean TCP.
     ///
     /// # Errors
-    /// It is none.
+    /// It is invalid.
     pub fn endpoint(router: &str) -> Result<String, Error> {
         let wrong = || Error::Router { router: router.to_owned() };
         let (protocol, address) = router.split_once('/').unwrap_or(("tcp", router));
         let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
-        // What follows the port is Zenoh's: `#iface=eth0`.
+        // The rest after the port belongs to Zenoh: `#iface=eth0`.
         let port = port.split(['?', '#']).next().unwrap_or_default();
         let is_good = matches!(protocol, "tcp" | "tls") && !host.is_empty() && port.parse::<u16>().is_ok();
         if is_good { Ok(format!("{protocol}/{address}")) } else { Err(wrong()) }

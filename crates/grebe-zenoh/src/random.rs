@@ -1,8 +1,8 @@
-//! Numbers that nobody guesses.
+//! Unpredictable numbers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Another one each time: of hashers whose keys the system drew.
+/// A new number per call, from hashers with random keys of the system.
 pub(crate) fn id() -> [u8; 16] {
     let word = || RandomState::new().build_hasher().finish().to_le_bytes();
     let mut id = [0; 16];

@@ -1,16 +1,16 @@
-//! How a reader asks a producer for datagrams: questions and answers of a line of JSON, and a datagram between.
+//! Requests of a reader for datagrams: messages of a line of JSON, and a datagram.
 //!
 //! ```text
 //!   reader                                                            producer
 //!   Request::Ask { at, is_near } --- grebe/udp/ID/NAME (query) ----->  Answer::Asked
 //!                                <-- UDP: a probe, to each address --
-//!   Request::Send { nonce } -------- grebe/udp/ID/NAME (query) ----->  Answer::Sends: to where that nonce has come
+//!   Request::Send { nonce } -------- grebe/udp/ID/NAME (query) ----->  Answer::Sends: to the address of that nonce
 //!                                <-- UDP: frames --------------------
-//!   Request::Send { nonce }, again and again, for as long as they are to come; Request::End { nonce }
+//!   Request::Send { nonce }, repeated while frames are wanted; Request::End { nonce }
 //! ```
 //!
-//! A nonce comes back only from who reads at the address that it was sent to. So nobody can have a stream sent to somebody else, and all
-//! that a claim alone brings there is a probe, shorter than the claim.
+//! Only a reader at the address can return the nonce, so nobody can direct a stream to another host. A mere claim
+//! causes one probe there, shorter than the claim.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,47 +20,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::random;
 
-/// What a reader wants of a producer.
+/// A reader's request to a producer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Datagrams, to one of these addresses.
     Ask {
-        /// Where the reader listens: addresses of its host.
+        /// Addresses of the reader's host.
         at: Vec<SocketAddr>,
-        /// They are to cross no router.
+        /// Whether they must not cross a router.
         is_near: bool,
     },
-    /// The stream, from now on or still, to where this came.
+    /// Starts or continues the stream to the address of this nonce.
     Send {
-        /// Out of a probe.
+        /// From a probe.
         nonce: Nonce,
     },
-    /// No more.
+    /// Stops the stream.
     End {
-        /// Out of a probe.
+        /// From a probe.
         nonce: Nonce,
     },
 }
 
-/// What a producer says to that.
+/// A producer's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Probes are on their way.
+    /// Probes were sent.
     Asked,
-    /// The stream is.
+    /// The stream is being sent.
     Sends {
-        /// Frames that the system has taken for this reader.
+        /// Frames that the system accepted for this reader.
         frames: u64,
     },
-    /// No such nonce was sent, or what was sent there has ended.
+    /// Unknown nonce, or an ended stream.
     Unknown,
-    /// It sends to as many as it may.
+    /// The producer has its maximum of readers.
     Full,
 }
 
-/// A number that only the reader at one address has.
+/// A number known only to the reader at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Nonce([u8; 16]);
@@ -71,10 +71,10 @@ impl Request {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what somebody sent; addresses that are nobody's, or everybody's, are left out, and those that are named twice.
+    /// Parses a request. Drops unspecified and multicast addresses, and repeated ones.
     ///
     /// # Errors
-    /// Why it is no such request.
+    /// The reason why it is not a request.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let mut request: Self = parse(json)?;
         if let Self::Ask { at, .. } = &mut request {
@@ -88,7 +88,7 @@ impl Request {
         Ok(request)
     }
 
-    /// So many addresses of a host are tried.
+    /// Maximum addresses to try.
     pub const ADDRESSES_MAX: usize = 8;
 }
 
@@ -98,17 +98,17 @@ impl Answer {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what somebody sent.
+    /// Parses an answer.
     ///
     /// # Errors
-    /// Why it is no such answer.
+    /// The reason why it is not an answer.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         parse(json)
     }
 }
 
 impl Nonce {
-    /// One that nobody has yet.
+    /// A new nonce.
     pub fn random() -> Self {
         Self(random::id())
     }
@@ -121,7 +121,7 @@ impl Nonce {
         probe
     }
 
-    /// What a datagram carries, if it is such a one.
+    /// The content of a datagram, if it is a probe.
     pub fn of_probe(datagram: &[u8]) -> Option<Self> {
         datagram.strip_prefix(MAGIC)?.try_into().ok().map(Self)
     }
@@ -154,12 +154,13 @@ impl TryFrom<String> for Nonce {
 
 fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
     if json.len() > JSON_BYTES_MAX {
-        return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
+        return Err(format!("has {} bytes; the limit is {JSON_BYTES_MAX}", json.len()));
     }
     serde_json::from_slice(json).map_err(|error| error.to_string())
 }
 
-/// Whether a reader on another host can be there. This host's own is none: who asks for that would have us talk to ourselves.
+/// Whether a reader on another host can have this address. The host's own addresses are excluded, because the producer
+/// would talk to itself.
 fn is_one_host(at: SocketAddr) -> bool {
     let is_unicast = match at.ip() {
         IpAddr::V4(ip) => !ip.is_broadcast() && !ip.is_link_local(),

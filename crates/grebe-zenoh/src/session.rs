@@ -1,4 +1,4 @@
-//! This process in the lab: one session of Zenoh's.
+//! This process's session in the lab.
 
 mod announcement;
 mod config;
@@ -35,17 +35,17 @@ pub use watch::Watch;
 use watch::SETTLE;
 
 impl Lab {
-    /// The streams that there are. Each producer that is there answers within `timeout`, or is left out.
+    /// Lists the streams. Skips producers that do not answer within `timeout`.
     ///
     /// # Errors
     /// The session is closed.
     pub fn list(&self, pattern: &Pattern, timeout: Duration) -> Result<Vec<Found>, Error> {
-        // Others are found one after the other: they are waited for as long as some come.
+        // Producers appear one after the other: waits while new ones come.
         self.watch(pattern)?.settle(SETTLE);
         self.ask(&format!("{WHAT}*/{pattern}"), timeout)
     }
 
-    /// What the producer with this session says of a stream; `None` where it does not answer within `timeout`.
+    /// The description of a stream by the producer with this session. `None` without an answer within `timeout`.
     ///
     /// # Errors
     /// As for [`list`](Self::list).
@@ -56,8 +56,8 @@ impl Lab {
     fn ask(&self, key: &str, timeout: Duration) -> Result<Vec<Found>, Error> {
         let asked = self.0.session.get(key);
         let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None).timeout(timeout);
-        let answers = asked.wait().map_err(failed("ask for streams"))?;
-        // What cannot be read is of another program, or of a later grebe.
+        let answers = asked.wait().map_err(failed("list streams"))?;
+        // Unreadable answers come from other programs or from a later grebe.
         let read = |answer: zenoh::query::Reply| {
             let sample = answer.into_result().ok()?;
             Found::parse(sample.key_expr().as_str(), &sample.payload().to_bytes()).ok()
@@ -68,7 +68,7 @@ impl Lab {
         Ok(found)
     }
 
-    /// Follows who announces streams of these names.
+    /// Watches the producers of these names.
     ///
     /// # Errors
     /// The session is closed.
@@ -76,7 +76,7 @@ impl Lab {
         Watch::begin(self, HERE, pattern.as_str())
     }
 
-    /// Follows who sends to a key.
+    /// Watches the senders to a key.
     ///
     /// # Errors
     /// The session is closed.
@@ -84,31 +84,32 @@ impl Lab {
         Watch::begin(self, LIVE, key)
     }
 
-    /// Tells those who [watch](Self::watch_key) a key that somebody sends to it, until what this answers is dropped.
+    /// Announces to those who [watch](Self::watch_key) a key that this process sends to it, until the result is
+    /// dropped.
     ///
     /// # Errors
-    /// No such key can be, the session is closed, or this user may not send there.
+    /// The key is invalid, the session is closed, or this user must not send there.
     pub fn show(&self, key: &str) -> Result<Presence, Error> {
         let presence = Presence::show(self, LIVE, key)?;
         seen::check(self, LIVE, key, key)?;
         Ok(presence)
     }
 
-    /// Announces a stream until what this answers is dropped, or the process dies.
+    /// Announces a stream until the result is dropped or the process ends.
     ///
     /// # Errors
-    /// Another process announces a stream of that name, or this user may not.
+    /// Another process announces a stream of that name, or this user must not.
     pub fn announce(&self, name: &StreamName, what: What) -> Result<Announcement, Error> {
         Announcement::make(self, name, what)
     }
 
-    /// Addresses of this host at which another may reach it, those of IPv4 first.
+    /// Addresses of this host for other hosts, IPv4 first.
     pub fn addresses(&self) -> Vec<IpAddr> {
         requests::own_addresses()
     }
 
-    /// Has readers answered that ask for a stream of this process by UDP, until what this answers is dropped. `answer` is called by
-    /// threads of Zenoh's, and should not wait.
+    /// Answers readers' requests for a stream of this process by UDP, until the result is dropped. Threads of Zenoh
+    /// call `answer`, which should not wait.
     ///
     /// # Errors
     /// The session is closed.
@@ -120,7 +121,7 @@ impl Lab {
         Requests::take(self, name, answer)
     }
 
-    /// Asks the producer with this session for a stream by UDP; `None` where it does not answer within `timeout`.
+    /// Sends a request to the producer with this session. `None` without an answer within `timeout`.
     ///
     /// # Errors
     /// The session is closed.
@@ -134,7 +135,7 @@ impl Lab {
         requests::request(self, session, name, request, timeout)
     }
 
-    /// Tells others what this process counts; `number` is another one for each that tells it in this process.
+    /// Publishes counts of this process. `number` is unique per publisher in this process.
     ///
     /// # Errors
     /// The session is closed.
@@ -142,7 +143,7 @@ impl Lab {
         CountsSender::declare(self, number)
     }
 
-    /// Follows what all processes of the lab count.
+    /// Watches the counts of all processes of the lab.
     ///
     /// # Errors
     /// The session is closed.
@@ -150,16 +151,16 @@ impl Lab {
         CountsWatch::begin(self)
     }
 
-    /// Frames go to this key; `blocks`: where a reader or a link cannot follow, they wait, and Zenoh closes a link that takes nothing for
-    /// five seconds. Else they are dropped.
+    /// Sends frames to this key. `blocks`: frames wait for a slow reader or link, and Zenoh closes a link that accepts
+    /// nothing for five seconds. Otherwise they are dropped.
     ///
     /// # Errors
-    /// No such key can be, or the session is closed.
+    /// The key is invalid, or the session is closed.
     pub fn sender(&self, key: &str, blocks: bool) -> Result<DataSender, Error> {
         DataSender::declare(self, key, blocks)
     }
 
-    /// Frames that come to this key.
+    /// Receives the frames of this key.
     ///
     /// # Errors
     /// As for [`sender`](Self::sender).

@@ -1,4 +1,4 @@
-//! What is said of a stream that is announced: JSON of a few lines.
+//! Announcement of a stream: JSON of a few lines.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::StreamName;
 
-/// What a stream is, where it is made, and by which ways it can be had.
+/// Description, origin and routes of a stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct What {
@@ -25,11 +25,12 @@ pub struct What {
     /// When the stream was announced, in milliseconds since 1970.
     pub since_unix_ms: u64,
     /// URIs by which the stream can be read, the host's own words for it.
-    pub ways: Vec<String>,
+    #[serde(rename = "ways")]
+    pub routes: Vec<String>,
     /// Whether it is sent by UDP to readers that ask for that.
     #[serde(skip_serializing_if = "is_false")]
     pub udp_on_request: bool,
-    /// What a sample is; empty until there is one.
+    /// Format of a sample; empty before the first.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub format: String,
     /// Channels; 0 until there are samples.
@@ -41,7 +42,7 @@ pub struct What {
     /// Messages of frames that were sent over Zenoh, read or not.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub messages: u64,
-    /// What the producer says of it.
+    /// The producer's description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Box<Description>>,
 }
@@ -53,7 +54,7 @@ pub struct Found {
     pub session: String,
     /// The stream.
     pub name: StreamName,
-    /// What it is.
+    /// Its announcement.
     pub what: What,
 }
 
@@ -79,30 +80,30 @@ impl What {
         if whole.len() <= JSON_BYTES_MAX { whole } else { json(&Self { description: None, ..self.clone() }) }
     }
 
-    /// Reads what somebody sent: nothing of it does anything to a terminal, and there is no more of it than fits.
+    /// Parses an announcement. Makes it safe for a terminal, and limits its length.
     ///
     /// # Errors
-    /// Why it is no such announcement.
+    /// The reason why it is not an announcement.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         if json.len() > JSON_BYTES_MAX {
-            return Err(format!("has {} bytes; the most are {JSON_BYTES_MAX}", json.len()));
+            return Err(format!("has {} bytes; the limit is {JSON_BYTES_MAX}", json.len()));
         }
         let mut what: Self = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let texts = [&mut what.host, &mut what.boot, &mut what.command, &mut what.format];
-        texts.into_iter().chain(&mut what.ways).for_each(tame);
-        what.ways.truncate(WAYS_MAX);
+        texts.into_iter().chain(&mut what.routes).for_each(tame);
+        what.routes.truncate(ROUTES_MAX);
         what.sample_rate_hz =
             Some(what.sample_rate_hz).filter(|hz| hz.is_finite() && *hz > 0.0).unwrap_or(0.0);
         Ok(what)
     }
 
-    /// What people are told of a way that a producer takes where it is asked to.
+    /// Text for the route of a producer that sends on request.
     pub const UDP_ON_REQUEST: &str = "udp on request";
 
     /// By which ways it can be had, for people.
-    pub fn told_ways(&self) -> Vec<&str> {
+    pub fn shown_routes(&self) -> Vec<&str> {
         let (zenoh, given): (Vec<&str>, Vec<&str>) =
-            self.ways.iter().map(String::as_str).partition(|way| way.starts_with("zenoh://"));
+            self.routes.iter().map(String::as_str).partition(|route| route.starts_with("zenoh://"));
         let on_request = self.udp_on_request.then_some(Self::UDP_ON_REQUEST);
         given.into_iter().chain(on_request).chain(zenoh).collect()
     }
@@ -133,7 +134,7 @@ impl Found {
     /// Why it is none.
     pub fn parse(key: &str, json: &[u8]) -> Result<Self, String> {
         let told = token(key, WHAT).and_then(|(session, name)| Some((session, name.parse().ok()?)));
-        let (session, name) = told.ok_or_else(|| format!("{key} is no key of an announcement"))?;
+        let (session, name) = told.ok_or_else(|| format!("{key} is not a key of an announcement"))?;
         What::parse(json).map(|what| Self { session, name, what })
     }
 }
@@ -146,7 +147,7 @@ pub(crate) fn token(key: &str, prefix: &str) -> Option<(String, String)> {
     (is_session && !stream.is_empty()).then(|| (session.to_owned(), stream.to_owned()))
 }
 
-/// What this host calls itself.
+/// Name of this host.
 pub fn host_name() -> String {
     #[cfg(unix)]
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -198,7 +199,7 @@ fn is_unknown(hz: &f64) -> bool {
     *hz == 0.0
 }
 
-/// What a producer says of a stream: it answers questions there.
+/// Key of a producer's description of a stream, by query.
 pub(crate) const WHAT: &str = "grebe/what/";
 /// That a stream of some name is there: a token that goes with its producer.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
@@ -206,15 +207,15 @@ pub(crate) const HERE: &str = "grebe/here/";
 /// The same of one that has but a key.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const LIVE: &str = "grebe/live/";
-/// Where a producer is asked to send a stream by UDP.
+/// Key of requests to a producer for UDP.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const UDP: &str = "grebe/udp/";
-/// What a process counts: who watches gets it there, and a token goes with the process.
+/// Key of a process's counts, with a token per process.
 #[cfg_attr(not(feature = "zenoh"), allow(dead_code))]
 pub(crate) const COUNTS: &str = "grebe/counts/";
 const JSON_BYTES_MAX: usize = 128 << 10;
 const TEXT_BYTES_MAX: usize = 512;
-const WAYS_MAX: usize = 16;
+const ROUTES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -226,7 +227,7 @@ mod tests {
     fn what_is_sent_is_read_again() {
         let description = Description { centre_frequency_hz: Some(1e8), ..Description::default() };
         let what = What {
-            ways: vec!["shm://adc".to_owned()],
+            routes: vec!["shm://adc".to_owned()],
             format: "i16".to_owned(),
             channels: 2,
             sample_rate_hz: 1e6,
@@ -250,13 +251,13 @@ mod tests {
         let json = r#"{"host":"a\u001b[2Jb","ways":["shm://x\n"],"sample_rate_hz":-5,"unknown":1}"#;
         let what = What::parse(json.as_bytes()).unwrap();
         assert_eq!(
-            (what.host.as_str(), what.ways[0].as_str(), what.sample_rate_hz),
+            (what.host.as_str(), what.routes[0].as_str(), what.sample_rate_hz),
             ("a[2Jb", "shm://x", 0.0)
         );
         assert_eq!(What::parse(b"{}"), Ok(What::default()));
         let many = format!(r#"{{"host":"{}","ways":[{}"x"]}}"#, "h".repeat(5_000), "\"x\",".repeat(40));
         let what = What::parse(many.as_bytes()).unwrap();
-        assert_eq!((what.host.len(), what.ways.len()), (128, 16));
+        assert_eq!((what.host.len(), what.routes.len()), (128, 16));
         for bad in ["", "\"x\"", "5", "{\"pid\":-1}", &" ".repeat(JSON_BYTES_MAX + 1)] {
             assert!(What::parse(bad.as_bytes()).is_err());
         }

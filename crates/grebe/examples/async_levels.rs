@@ -1,5 +1,5 @@
-//! A tokio program that watches a stream while it is recorded: the task gets batches from the graph by `await`, says ten times a
-//! second how loud each channel is, and may be as slow as it likes, for its queue drops and says so. The recording is lossless.
+//! A tokio program that watches a stream during its recording. The task receives batches by `await`, and prints ten times per
+//! second the peak of each channel. A slow task loses batches, which are counted. The recording is lossless.
 //!
 //! `cargo run -p grebe --example async_levels -- capture.sigmf-meta [udp://:5000]`; Ctrl-C ends it. Without a source it records
 //! two seconds of a generator.
@@ -30,14 +30,14 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
-/// Frames that were recorded, and those of them that the task saw and that were dropped for it.
+/// Counts of frames: recorded, seen by the task, and dropped for it.
 struct Watched {
     recorded: u64,
     seen: u64,
     dropped: u64,
 }
 
-/// Records a stream, and hands each tenth of a second's greatest values to `show`.
+/// Records a stream, and passes the peaks of each tenth of a second to `show`.
 async fn watch(
     source: &Uri,
     recording: &Path,
@@ -59,7 +59,7 @@ async fn watch(
     tenth.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let is_stopped = loop {
         tokio::select! {
-            // The future that is dropped when another branch comes first loses nothing.
+            // Dropping this future in favour of another branch loses nothing.
             batch = batches.next() => match batch {
                 Some(batch) => {
                     seen += batch.len() as u64;
@@ -74,14 +74,14 @@ async fn watch(
             _ = tokio::signal::ctrl_c() => break true,
         }
     };
-    // Both wait for the stages' threads, which is nothing for the thread of tasks.
+    // Both wait for threads, so they must not run on the thread of tasks.
     let end = move || if is_stopped { running.stop() } else { running.wait() };
     let snapshot = tokio::task::spawn_blocking(end).await??;
     let recorded = snapshot.stage("recorder").map_or(0, |stage| stage.frames_in);
     Ok(Watched { recorded, seen, dropped: batches.counts().1 })
 }
 
-/// Raises the greatest value of each channel to that of a batch; samples of another format than 16 bits are refused.
+/// Raises the peak of each channel to that of a batch. Refuses other formats than i16.
 fn raise(peaks: &mut Vec<u16>, batch: &Batch) -> Result<(), ChannelError> {
     for frame in batch.frames() {
         let channels = frame.header().channel_count as usize;

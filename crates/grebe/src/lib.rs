@@ -1,7 +1,7 @@
 //! Sampled signals moved, shown, recorded and shipped at the speed of the machine: the libraries of grebe under one name.
 //!
-//! **Everything that handles samples is a stage; everything between two stages is a queue; a URI names either end of a
-//! stream.** This generates a tenth of a second of two channels, records it, opens the recording and asks what it holds:
+//! **A stage handles samples. A queue connects two stages. A URI names the source or the sink of a stream.** This example
+//! records 100,000 samples of two channels, and reads the recording:
 //!
 //! ```
 //! use grebe::flow::{Graph, QueueOptions};
@@ -30,8 +30,18 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! Async code gets batches by `await`, on any runtime: [`Graph::connect_async`](flow::Graph::connect_async), and
-//! `examples/async_levels.rs`, which watches a stream with tokio while it is recorded.
+//! `use grebe::prelude::*` imports the names that most programs need. An example shows each common task:
+//!
+//! | task | example |
+//! |---|---|
+//! | read a recording | `read_recording` |
+//! | write a recording | `write_recording` |
+//! | read a live stream | `live_stream`, and with tokio `async_levels` ([`Graph::connect_async`](flow::Graph::connect_async)) |
+//! | connect stages | `graph` |
+//! | draw a picture | `picture` |
+//! | write a stage | `docs/write-a-stage.md` of the repository |
+//!
+//! The libraries by task:
 //!
 //! | to | use |
 //! |---|---|
@@ -39,17 +49,19 @@
 //! | open a stream or a recording by its URI | [`stages`] |
 //! | read, write, check and repair recordings | [`recording`] |
 //! | make waveforms and process samples | [`process`] |
-//! | read and make frames, count what was lost | [`frame`] |
+//! | read and make frames, count losses | [`frame`] |
 //! | send and receive datagrams in batches | [`datagram`] |
 //! | share a stream between processes | [`shm`] |
 //! | compute envelopes, triggers, measurements, spectra | [`scope`] |
 //! | show a stream: PNG, and by feature a `terminal` or a `window` | [`view`] |
-//! | have a stream of bytes each way over any distance | [`connection`] |
+//! | exchange byte streams over any distance | [`connection`] |
 //! | move files over any distance, and start grebe on another host | [`remote`] |
-//! | measure what a path carries | [`probe`] |
+//! | measure the capacity of a path | [`probe`] |
 //!
-//! There is no command line, no terminal and no plotting in here: the `grebe` command is a package of its own.
+//! The `grebe` command is a package of its own.
 #![forbid(unsafe_code)]
+
+pub mod prelude;
 
 pub use {
     grebe_connection as connection, grebe_datagram as datagram, grebe_flow as flow, grebe_frame as frame,

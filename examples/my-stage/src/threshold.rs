@@ -1,4 +1,4 @@
-//! Where a stream is loud.
+//! Level detector.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,16 +8,16 @@ use grebe_flow::{Context, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, St
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Writes down, as CSV, each stretch in which a channel stays at a level or above it.
+/// Writes each range in which a channel stays at or above a level to a CSV file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Threshold {
-    /// The level, in counts.
+    /// Level in counts.
     pub level: i16,
-    /// The channel, from 1 on.
+    /// Channel, from 1.
     #[serde(default = "first")]
     pub channel: u8,
-    /// The file to write.
+    /// CSV file to write.
     pub file: PathBuf,
 }
 
@@ -38,37 +38,36 @@ impl Kind for Threshold {
     }
 }
 
-/// The stage itself.
 #[derive(Debug)]
 struct ThresholdStage<W> {
     level: i16,
     channel: usize,
     to: W,
-    /// Where the stretch began, where it ended so far, and its peak.
-    stretch: Option<(u64, u64, i16)>,
+    /// Start, present end and peak of the range.
+    range: Option<(u64, u64, i16)>,
 }
 
 impl<W: Write + Send> ThresholdStage<W> {
     fn new(level: i16, channel: u8, to: W) -> Self {
-        Self { level, channel: usize::from(channel).saturating_sub(1), to, stretch: None }
+        Self { level, channel: usize::from(channel).saturating_sub(1), to, range: None }
     }
 
     fn sample(&mut self, index: u64, sample: i16) -> Result<(), StageError> {
-        match &mut self.stretch {
-            // A gap ends a stretch too: what was missing may have been anything.
+        match &mut self.range {
+            // A gap ends a range too, because its samples are unknown.
             Some((_, end, peak)) if sample >= self.level && *end == index => {
                 (*end, *peak) = (index + 1, sample.max(*peak));
             }
             _ => {
-                self.end_stretch()?;
-                self.stretch = (sample >= self.level).then_some((index, index + 1, sample));
+                self.end_range()?;
+                self.range = (sample >= self.level).then_some((index, index + 1, sample));
             }
         }
         Ok(())
     }
 
-    fn end_stretch(&mut self) -> Result<(), StageError> {
-        match self.stretch.take() {
+    fn end_range(&mut self) -> Result<(), StageError> {
+        match self.range.take() {
             Some((begin, end, peak)) => self.line(&format!("{begin},{},{peak}", end - begin)),
             None => Ok(()),
         }
@@ -98,7 +97,7 @@ impl<W: Write + Send> Stage for ThresholdStage<W> {
     }
 
     fn finish(&mut self, _: &mut Outputs, _: &mut Context) -> Result<(), StageError> {
-        self.end_stretch()?;
+        self.end_range()?;
         Ok(self.to.flush()?)
     }
 }
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_go_on_over_frames_and_end_at_gaps() {
+    fn ranges_continue_over_frames_and_end_at_gaps() {
         let mut file = tempfile::tempfile().unwrap();
         let mut bench = StageBench::new(ThresholdStage::new(10, 1, file.try_clone().unwrap())).unwrap();
         for (index, samples) in [(0, [0, 10, 12]), (3, [11, 9, 30]), (100, [40, 0, 10])] {

@@ -32,7 +32,7 @@ pub fn offer(files: u8, bytes: u16, names: &[Vec<u8>]) -> Vec<u8> {
     stream
 }
 
-/// That and what is said behind it, which ends well. Content has its hash: what is behind one that is wrong is never looked at.
+/// A stream and the messages after it, with a valid end. Content has its hash, because a wrong one ends the stream.
 pub fn frames(mut stream: Vec<u8>, said: &[(u8, Vec<u8>)]) -> Vec<u8> {
     for (kind, body) in said {
         let kind = kind % KINDS;

@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Passes so many elements from a thread to this one; millions per second.
+/// Passes `n` elements from a thread to this one. Returns millions per second.
 type Pass = fn(u64) -> f64;
 
 /// As large as the handle of a batch.
@@ -182,7 +182,7 @@ fn make_batches(count: usize) -> Vec<Batch> {
     (0..count as u64)
         .map(|sequence| {
             let header = Header { sequence, channel_count: 1, block_length_samples: 32, ..Header::default() };
-            let mut batch = pool.acquire().expect("as many chunks as are asked for");
+            let mut batch = pool.acquire().expect("enough chunks");
             batch.push::<i16>(&header, |_, samples| samples.fill(1)).expect("a frame fits");
             batch.freeze()
         })

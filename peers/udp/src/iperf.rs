@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What iperf3 says of one run.
+/// Result of one iperf3 run.
 pub struct Measured {
     /// Millions of 16-bit samples per second that its payload would carry, as received.
     pub msps: f64,

@@ -1,8 +1,8 @@
-//! quinn-udp and plain `std` sockets beside grebe-datagram, in turns, with the same frames, checks and buffers; and what a receiver
-//! saves by batches against one datagram per wake-up of tokio.
+//! quinn-udp and plain `std` sockets beside grebe-datagram, in turns, with the same frames, checks and buffers. Also
+//! the benefit of batches for a receiver, against one datagram per wake-up of tokio.
 //!
-//! `cargo run --release -- [ROUNDS] [SECONDS]`. iperf3 is run before them where it is installed. Receivers are threads here, so that
-//! all are started in the same manner.
+//! `cargo run --release -- [ROUNDS] [SECONDS]`. Runs iperf3 first if it is installed. Receivers are threads, so that
+//! all start in the same manner.
 
 mod iperf;
 

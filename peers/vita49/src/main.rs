@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! peers-vita49 send HOST:PORT FILE LOST...   sends complex 16-bit samples, little-endian in the file, 300 a packet, without the packets of these numbers
-//! peers-vita49 recv FILE                     says where it listens, and writes what comes until nothing does for 2 s
+//! peers-vita49 recv FILE                     prints its address, and writes all samples until a silence of 2 s
 //! ```
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-"""Sampled signals at the speed of the machine: streams as NumPy arrays where they lie, with their losses.
+"""Sampled signals at the speed of the machine: streams as NumPy arrays without a copy, with their losses.
 
     import grebe
 
@@ -8,8 +8,8 @@
     with grebe.publish("shm://out", rate=1e6, channels=2, dtype="i16") as out:
         out.write(array)
 
-A stream is named by a URI, as on the command line: ``udp://HOST:PORT``, ``shm://NAME``, ``pipe:``, ``synth:`` or the path of a
-recording. ``docs/python.md`` has recipes. The command ``grebe`` comes along; ``python -m grebe`` is the same.
+A URI names a stream, as on the command line: ``udp://HOST:PORT``, ``shm://NAME``, ``pipe:``, ``synth:`` or the path of a
+recording. ``docs/python.md`` has recipes. The package includes the command ``grebe``; ``python -m grebe`` is the same.
 """
 
 from __future__ import annotations

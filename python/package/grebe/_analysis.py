@@ -1,4 +1,4 @@
-"""What the scope computes, of arrays: measurements, spectra, envelopes."""
+"""Analysis of arrays with the scope's code: measurements, spectra, envelopes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measurements:
-    """What an instrument's table shows, of every channel: arrays of the channels' shape, a number of one channel without an axis.
+    """Measurements of every channel: arrays of the channels' shape, or a number for one channel without an axis.
 
-    Where a signal does not have a quantity (it has no edges, no rate is known) there is NaN. Terms and methods follow IEEE Std 181.
+    NaN if a signal lacks a quantity (no edges, or an unknown rate). Terms and methods follow IEEE Std 181.
     """
 
     peak_to_peak: Floats
-    """Largest less smallest sample."""
+    """Largest minus smallest sample."""
     min: Floats
     max: Floats
     mean: Floats
@@ -45,7 +45,7 @@ class Measurements:
     fall_time: Floats
     """Seconds from 90 % to 10 %."""
     overshoot: Floats
-    """How far the largest sample lies above the top, as a part of top less base."""
+    """Distance of the largest sample above the top, relative to top minus base."""
     positive_width: Floats
     """Seconds from a rising to the next falling edge."""
     negative_width: Floats
@@ -61,15 +61,15 @@ class Peak(NamedTuple):
 
 
 class Tone(NamedTuple):
-    """How clean a tone is, by IEEE Std 1241."""
+    """Quality of a tone, by IEEE Std 1241."""
 
     fundamental: Peak
     snr_db: float
-    """The fundamental over all that is no harmonic and no offset."""
+    """Fundamental relative to everything except harmonics and offset."""
     sinad_db: float
-    """The fundamental over all else but the offset."""
+    """Fundamental relative to everything except the offset."""
     thd_db: float | None
-    """All harmonics together, relative to the fundamental; ``None`` where noise hides them."""
+    """Sum of all harmonics, relative to the fundamental; ``None`` if noise hides them."""
     enob: float
     """Bits of an ideal converter of this full scale that adds as much noise and distortion."""
 
@@ -77,7 +77,7 @@ class Tone(NamedTuple):
 class Spectrum:
     """The mean power spectrum of every channel, in dBFS: 0 is a sine of full scale, or a complex tone of that magnitude.
 
-    Levels are those of tones: the window's gain is divided out, so that a tone reads the same with every window.
+    Levels are those of tones: the same with every window, because the window's gain is divided out.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Spectrum:
 
     @property
     def transforms(self) -> int:
-        """How many transforms are in the mean of each channel; the fewest, where one has samples that are no numbers."""
+        """Transforms in the mean of each channel; the minimum if channels have NaN samples."""
         return min(channel.counts()[0] for channel in self._channels)
 
     def peaks(self, count: int = 5, floor: float = -120.0, channel: int = 0) -> list[Peak]:
-        """The highest peaks above so many dBFS, the highest first; their frequency is found between lines."""
+        """The highest peaks above a level in dBFS, highest first, with an interpolated frequency."""
         return [self._peak(peak) for peak in self._channels[channel].peaks(count, floor)]
 
     def power(self, low: float, high: float) -> Floats:
@@ -104,14 +104,14 @@ class Spectrum:
         return np.array([channel.band_power_dbfs(*band) for channel in self._channels]).reshape(self._shape)
 
     def occupied_band(self, part: float = 0.99, channel: int = 0) -> tuple[float, float] | None:
-        """From where to where, in hertz, this part of the power lies; ``None`` where there is none."""
+        """Frequency range in hertz that holds this part of the power; ``None`` without power."""
         band = self._channels[channel].occupied_band(part, -0.5, 0.5)
         return None if band is None else (self._hertz(band[0]), self._hertz(band[1]))
 
     def tone(self, harmonics: int = 5, channel: int = 0) -> Tone | None:
-        """How clean the highest tone is, its harmonics up to this number; ``None`` where there is none.
+        """Quality of the highest tone, with its harmonics up to this number; ``None`` without a tone.
 
-        ``window="blackman_harris"`` lets 90 dB be seen.
+        ``window="blackman_harris"`` resolves 90 dB.
         """
         found = self._channels[channel].tone_quality(harmonics)
         return None if found is None else Tone(self._peak(found[0]), *found[1:])
@@ -141,14 +141,14 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Spectrogram:
-    """Spectra one behind the other."""
+    """Successive spectra."""
 
     time: Floats
     """Of the middle of each transform, in seconds from the first sample."""
     frequency: Floats
     """Of each line, in hertz."""
     dbfs: npt.NDArray[np.float32]
-    """The channels' shape x lines x times; NaN where a sample is no number, or none is there."""
+    """The channels' shape x lines x times; NaN for missing and NaN samples."""
 
     def __repr__(self) -> str:
         low, high = self.frequency[0], self.frequency[-1]
@@ -167,8 +167,8 @@ class Spectrogram:
 def measure(samples: npt.ArrayLike, rate: float = 0.0) -> Measurements:
     """Measures every channel of an array whose last axis is time, with ``rate`` samples per second (0: no times are known).
 
-    Values are those of the array, computed with single precision; a block's ``samples`` will do. Of complex samples measure
-    ``abs(x)``, or their parts.
+    Values are those of the array, in single precision. Accepts a block's ``samples``. For complex samples, measure ``abs(x)`` or
+    their parts.
     """
     array = np.asarray(samples)
     if _parts(array)[1] is not None:
@@ -193,7 +193,7 @@ def find(
     holdoff: float = 0.0,
     rate: float = 1.0,
 ) -> list[Floats]:
-    """Where every channel of an array triggers, whose last axis is time: an array of places for each, in samples with fraction.
+    """Triggers in every channel of an array whose last axis is time: an array of positions per channel, in samples with fraction.
 
     kind
         ``"edge"``: the level is crossed. ``"pulse"``: a pulse of a width ends (``longer``, ``shorter``). ``"runt"``: a pulse passes one of
@@ -202,12 +202,11 @@ def find(
     slope
         Direction of the crossing; ``"falling"`` also means pulses below.
     hysteresis
-        How far the signal must have gone back before a crossing counts again.
+        Distance that the signal must go back before the next crossing counts.
     longer, shorter, holdoff
-        In seconds at ``rate`` samples per second; in samples where no rate is given. Nothing of a channel is found for ``holdoff``
-        after each.
+        In seconds at ``rate`` samples per second; in samples without a rate. ``holdoff`` is the hold-off per channel.
 
-    Of complex samples search ``abs(x)``, or one of their parts.
+    For complex samples, search ``abs(x)`` or one of their parts.
     """
     array = np.asarray(samples)
     if _parts(array)[1] is not None:
@@ -263,7 +262,7 @@ def spectrum(
     full_scale
         The amplitude of 0 dBFS; that of the array's type by default: 32768 of ``int16``, 1 of floats.
     center
-        What 0 Hz of complex samples stands for: a receiver's frequency, in hertz.
+        Frequency in hertz of 0 Hz in complex samples: a receiver's centre frequency.
     """
     i, q, shape, full_scale = _signal(samples, full_scale)
     size = size if size is not None else _fitting(i.shape[-1])
@@ -288,7 +287,7 @@ def spectrogram(
     full_scale: float | None = None,
     center: float = 0.0,
 ) -> Spectrogram:
-    """The spectrum of every transform, one behind the other; as ``spectrum`` otherwise."""
+    """The spectrum of every transform. Parameters as for ``spectrum``."""
     i, q, shape, full_scale = _signal(samples, full_scale)
     frequency = _frequencies(rate, size, q is not None, center)
     if i.shape[-1] < size:
@@ -304,10 +303,11 @@ def spectrogram(
 
 
 def envelope(samples: npt.ArrayLike, columns: int = 1000) -> npt.NDArray[Any]:
-    """The extremes of so many equal stretches of an array whose last axis is time: the channels' shape x columns x 2, minimum and
-    maximum, of the array's own type.
+    """Extremes of ``columns`` equal ranges of an array whose last axis is time: the channels' shape x columns x 2, minimum and
+    maximum, of the array's type.
 
-    No sample is left out; NaN is no extreme where there is another. Complex samples have their parts in an axis behind the channels.
+    Covers every sample. NaN counts only if a range has nothing else. Complex samples have their parts in an axis after the
+    channels.
     """
     array = np.asarray(samples)
     i, q = _parts(array)
@@ -317,17 +317,17 @@ def envelope(samples: npt.ArrayLike, columns: int = 1000) -> npt.NDArray[Any]:
 
 
 def _bounds(samples: int, columns: int) -> npt.NDArray[np.intp]:
-    """Where the columns begin: no more of them than samples."""
+    """Start of each column; at most one per sample."""
     if columns < 1:
         raise UsageError(f"{columns} columns: give 1 or more")
     if samples == 0:
-        raise UsageError("there are no samples to draw")
+        raise UsageError("no samples to draw")
     columns = min(columns, samples)
     return (np.arange(columns) * samples // columns).astype(np.intp)
 
 
 def _parts(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-    """I and Q of complex samples; of others themselves."""
+    """I and Q of complex samples; others unchanged."""
     if array.ndim == 0:
         raise UsageError("an array of samples is needed, whose last axis is time")
     if array.dtype.names == ("re", "im"):
@@ -335,7 +335,7 @@ def _parts(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any] 
     if np.iscomplexobj(array):
         return array.real, array.imag
     if array.dtype.kind not in "iuf":
-        raise UsageError(f"{array.dtype} is no type of samples")
+        raise UsageError(f"{array.dtype} is not a type of samples")
     return array, None
 
 
@@ -348,7 +348,7 @@ def _rows(array: npt.NDArray[Any], kind: npt.DTypeLike) -> tuple[npt.NDArray[Any
     """Rows of numbers of a type, one a channel, and the channels' shape."""
     shape = array.shape[:-1]
     if array.size == 0:
-        raise UsageError("there are no samples")
+        raise UsageError("the array has no samples")
     return np.ascontiguousarray(array, kind).reshape(-1, array.shape[-1]), shape
 
 
@@ -368,7 +368,7 @@ def _signal(
 
 
 def _fitting(samples: int) -> int:
-    """The largest transform that so many samples fill."""
+    """The largest transform that the samples fill."""
     return int(min(max(1 << (max(samples, 1).bit_length() - 1), 16), 1 << 16))
 
 

@@ -1,4 +1,4 @@
-"""One family of exceptions, with the words of the command."""
+"""Exceptions, with the messages of the command."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Something that grebe could not do; the message says what, and what to do."""
+    """An error of grebe. The message states the problem and a remedy."""
 
 
 class UsageError(Error, ValueError):
-    """A name or a value that cannot be."""
+    """An invalid name or value."""
 
 
 class GoneError(Error, ConnectionError):
-    """The other side fell silent or is gone, without an end of stream."""
+    """The other side is silent or gone, without an end of stream."""
 
 
 class Timeout(Error, TimeoutError):
-    """Nothing came in time. The stream goes on: ask again."""
+    """Nothing arrived in time. The stream continues: read again."""
 
 
 class GapError(Error):
-    """Samples are missing in the middle of what was to be read; the next read goes on behind the gap."""
+    """Samples are missing within the requested range; the next read continues after the gap."""
 
     samples: np.ndarray[Any, Any]
-    """What was read before the gap, channels x samples."""
+    """The samples before the gap, channels x samples."""
     index: int
-    """Index of the first sample behind the gap."""
+    """Index of the first sample after the gap."""
     missing: int
-    """Samples per channel that are missing."""
+    """Missing samples per channel."""
     source: int
-    """Those that the producer never made."""
-    way: int
-    """Those that were lost on the way."""
+    """Samples that the producer never made."""
+    transit: int
+    """Samples lost in transit."""
     reader: int
-    """Those that were dropped here, because this reader was too slow."""
+    """Samples dropped here, because this reader was too slow."""
 
 
 class LeaseWarning(RuntimeWarning):
-    """A program keeps more blocks than their stream can spare; from now on it gets copies."""
+    """The program keeps more blocks than the stream can lend; from now on it gets copies."""
 
 
 def _gap_error(found: tuple[np.ndarray[Any, Any], int, tuple[int, int, int]]) -> GapError:
-    samples, index, (source, way, reader) = found
-    missing = source + way + reader
+    samples, index, (source, transit, reader) = found
+    missing = source + transit + reader
     error = GapError(
-        f'{missing} samples are missing before sample {index} ({source} at the source, {way} on the way, {reader} at this '
+        f'{missing} samples are missing before sample {index} ({source} at the source, {transit} in transit, {reader} at this '
         f'reader): gaps="zero", "nan" or "skip" reads on'
     )
     error.samples, error.index, error.missing = samples, index, missing
-    error.source, error.way, error.reader = source, way, reader
+    error.source, error.transit, error.reader = source, transit, reader
     return error

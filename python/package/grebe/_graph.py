@@ -1,4 +1,4 @@
-"""Graphs of stages: as files describe them, or built here; some stages may be functions of Python's."""
+"""Graphs of stages, from files or built in Python. Stages may be Python functions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Function = Callable[..., Any]
 class Graph:
     """Stages and the queues between them, not yet running.
 
-    A stage is of one of the kinds of a graph file (``grebe run --kinds`` lists them), or a function: it is called with every
-    ``Block``, and what it returns is handed on: nothing (``None``), an array of channels x samples, a block, or several of these in a
-    list. An array goes on where the one before ended; a block keeps its place, so that what is not handed on is a gap. A class with a
-    method ``process`` is made anew for each run; its method ``finish`` is called at the end, and may hand on, too. What raises
-    ``StopIteration`` has seen enough: its stage ends, and a source that nobody else reads ends, too.
+    A stage is one of the kinds of a graph file (``grebe run --kinds`` lists them), or a function. grebe calls the function with
+    every ``Block`` and sends its result on: ``None``, an array of channels x samples, a block, or a list of these. An array
+    continues the one before. A block keeps its index, so a block that is not sent on becomes a gap. Of a class with a method
+    ``process``, each run makes a new object. Its method ``finish`` is called at the end, and may return samples too.
+    ``StopIteration`` ends the stage, and a source without other readers.
     """
 
     def __init__(self) -> None:
@@ -40,10 +40,10 @@ class Graph:
 
     @classmethod
     def from_toml(cls, text: str, functions: Mapping[str, Function] | None = None) -> Self:
-        """A graph as a file describes it. A stage of the kind ``python`` names one of the ``functions``:
+        """A graph from the text of a graph file. A stage of the kind ``python`` names one of the ``functions``:
         ``params = { function = "threshold" }``.
 
-        Raises ``grebe.UsageError`` with all that is wrong with it.
+        Raises ``grebe.UsageError`` with all mistakes.
         """
         graph = cls()
         graph._functions = dict(functions or {})
@@ -55,7 +55,7 @@ class Graph:
 
     @classmethod
     def load(cls, path: str | PathLike[str], functions: Mapping[str, Function] | None = None) -> Self:
-        """As ``from_toml``, of a file."""
+        """As ``from_toml``, from a file."""
         path = pathlib.Path(path)
         try:
             text = path.read_text()
@@ -68,7 +68,7 @@ class Graph:
     def add(self, id: str, stage: str | Function, /, **params: Any) -> str:
         """Adds a stage, and returns its name: of a kind with its parameters, or a function.
 
-        A function may have ``rate``, the samples per second of what it hands on, where that is not the rate of what comes in.
+        ``rate`` is the samples per second of a function's output, if it differs from the input's.
         """
         if isinstance(stage, str):
             kind = stage
@@ -87,10 +87,10 @@ class Graph:
         capacity_bytes: int | str | None = None,
         fuse: bool = False,
     ) -> None:
-        """Leads from each of these stages to the next, through a queue each: ``graph.connect("source", "louder", "recorder")``.
+        """Connects each of these stages to the next by a queue: ``graph.connect("source", "louder", "recorder")``.
 
-        A stage is named by its name, and by its port where it has several (``"merge.b"``). ``policy`` says what a full queue does, and
-        ``capacity`` how many batches it holds; ``fuse`` puts both on one thread, without a queue.
+        A stage with several ports is named with its port (``"merge.b"``). ``policy`` is the action of a full queue, ``capacity``
+        its length in batches. ``fuse`` puts both stages on one thread, without a queue.
         """
         if len(stages) < 2:
             raise UsageError("connect two stages, or more")
@@ -103,7 +103,7 @@ class Graph:
         self._edges += [{"from": a, "to": b, **queue} for a, b in zip(stages, stages[1:])]
 
     def to_toml(self) -> str:
-        """The graph as a file that ``grebe run`` runs, where no stage is a function."""
+        """The graph as a file for ``grebe run``, if no stage is a function."""
         if self._text is not None:
             return self._text
         tables = [("stage", stage) for stage in self._stages] + [("edge", edge) for edge in self._edges]
@@ -111,17 +111,17 @@ class Graph:
         return "\n".join(lines)
 
     def check(self) -> None:
-        """Raises ``grebe.UsageError`` with all that can be found wrong without opening anything."""
+        """Raises ``grebe.UsageError`` with all mistakes that can be found without opening anything."""
         check_graph(self.to_toml(), self._origin, {name: _called(function) for name, function in self._functions.items()})
 
     def start(self, name: str = "python") -> Running:
-        """Opens what the stages need, and starts them. ``grebe top`` shows the graph under ``name``."""
+        """Opens the stages and starts them. ``grebe top`` shows the graph under ``name``."""
         running = Running(self.to_toml(), self._origin, name, {key: _called(it) for key, it in self._functions.items()})
         _RUNNING.add(running)
         return running
 
     def run(self, name: str = "python") -> dict[str, Any]:
-        """Runs the graph to its end, and returns its counters. Ctrl-C stops it: what is under way is drained, files are closed."""
+        """Runs the graph to its end, and returns its counters. Ctrl-C stops it: queued batches are processed, files are closed."""
         with self.start(name) as running:
             running.join()
         return running.counters()
@@ -131,14 +131,14 @@ class Graph:
 
 
 class Running(RunningGraph):
-    """A graph that runs in threads of its own, until all its sources have ended or it is stopped.
+    """A running graph. It ends after all its sources, or by ``stop``.
 
-    A stage that fails ends the graph; ``join``, ``stop`` and the end of a ``with`` raise ``grebe.Error`` with the stage's name, whose
-    ``__cause__`` is what the function raised, with its traceback.
+    A stage that fails ends the graph. ``join``, ``stop`` and the end of a ``with`` raise ``grebe.Error`` with the stage's name. Its
+    ``__cause__`` is the function's exception, with its traceback.
     """
 
     def counters(self) -> dict[str, Any]:
-        """What was counted until now: ``["stages"]`` by name, and ``["queues"]`` with what each dropped, in the order of the graph."""
+        """Counts so far: ``["stages"]`` by name, and ``["queues"]`` with their drops, in the order of the graph."""
         counters: dict[str, Any] = json.loads(self._counters())
         counters["stages"] = {stage["name"]: stage for stage in counters["stages"]}
         return counters
@@ -152,15 +152,15 @@ class Running(RunningGraph):
         try:
             self.stop()
         except Exception:
-            # What was raised first is what matters.
+            # The first error matters.
             if kind is None:
                 raise
 
 
 def _called(function: Any) -> tuple[Function, Function | None]:
-    """What is called with every block, and at the end."""
+    """The functions for every block and for the end."""
     if not callable(function) and not hasattr(function, "process"):
-        raise UsageError(f"{function!r} is no stage: give the name of a kind, a function, or what has a method 'process'")
+        raise UsageError(f"{function!r} is not a stage: give the name of a kind, a function, or an object with a method 'process'")
     if inspect.isclass(function):
         function = function()
     process = getattr(function, "process", None)
@@ -197,7 +197,7 @@ _RUNNING: weakref.WeakSet[Running] = weakref.WeakSet()
 
 @atexit.register
 def _stop_all() -> None:
-    """No thread may call Python any more once the interpreter ends."""
+    """Threads must not call Python after the interpreter has ended."""
     for running in list(_RUNNING):
         try:
             running.stop()

@@ -1,4 +1,4 @@
-"""Pictures of samples, for notebooks: PNG, drawn by the scope's own raster."""
+"""Pictures of samples for notebooks: PNG, drawn by the scope's rasteriser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LANES_MAX = 16
 
 
 class Lane(NamedTuple):
-    """What the numbers of a lane mean."""
+    """The quantity of a lane."""
 
     name: str
     unit: str = ""
@@ -61,7 +61,7 @@ def waterfall(
     low = max(float(np.percentile(known, 5)) if len(known) else -1.0, high - 100.0)
     lanes = []
     for number, lane in enumerate(dbfs[:LANES_MAX]):
-        # The highest of what falls into one cell: no peak is left out.
+        # The maximum of each cell, so that no peak is lost.
         lines, times = (np.arange(cells) * length // cells for length, cells in zip(lane.shape, _cells(lane.shape)))
         cells = np.fmax.reduceat(np.fmax.reduceat(lane[::-1], lines, axis=0), times, axis=1)
         brightness = np.nan_to_num((cells - low) / max(high - low, 1e-9), nan=0.0).clip(0.0, 1.0)
@@ -71,13 +71,12 @@ def waterfall(
 
 
 def _cells(shape: tuple[int, ...]) -> tuple[int, int]:
-    """As many as a picture has room for."""
+    """The maximum that fits into a picture."""
     return min(shape[0], WATERFALL_HEIGHT), min(shape[1], plot_columns(WIDTH))
 
 
 def columns_of(samples: npt.NDArray[Any], places: npt.NDArray[Any], span: int, columns: int) -> npt.NDArray[Any]:
-    """The extremes of each of so many columns over a span in which the samples have these places: lanes x columns x 2, NaN where
-    there are none."""
+    """Extremes of each column over a span with samples at these positions: lanes x columns x 2, NaN without samples."""
     i, q = _parts(samples)
     lanes = i if q is None else np.stack([i, q], axis=1).reshape(-1, i.shape[-1])
     columns = max(1, min(columns, span))
@@ -92,7 +91,7 @@ def columns_of(samples: npt.NDArray[Any], places: npt.NDArray[Any], span: int, c
 
 
 def lanes_of(channels: int, is_complex: bool, description: dict[str, Any]) -> list[Lane]:
-    """What the lanes are called, and what their numbers mean."""
+    """Names and quantities of the lanes."""
     said = description.get("grebe:channels") or []
     lanes = []
     for number in range(channels):
@@ -104,7 +103,7 @@ def lanes_of(channels: int, is_complex: bool, description: dict[str, Any]) -> li
 
 
 def blocks_png(blocks: list[Block], header: str) -> bytes:
-    """Successive blocks of one stream, with what is missing between them."""
+    """Successive blocks of one stream, with gaps between them."""
     first = blocks[0]
     kind = first.samples.dtype
     blocks = [it for it in blocks if it.channels == first.channels and it.samples.dtype == kind and it.index >= first.index]

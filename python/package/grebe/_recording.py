@@ -1,4 +1,4 @@
-"""Recordings: any part of one, its gaps, its labels."""
+"""Recordings: samples of any range, gaps, annotations."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ class Missing:
     """A gap of a recording."""
 
     position: int
-    """Of the first sample behind it, in the file."""
+    """Position of the first sample after it, in the file."""
     index: int
-    """Of the first sample that is missing, in the stream that was recorded."""
+    """Index of the first missing sample, in the recorded stream."""
     samples: int
-    """How many are missing, per channel."""
+    """Missing samples per channel."""
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """A label of a stretch of a recording."""
+    """An annotation of a range of a recording."""
 
     start: int
-    """Where it begins in the file, in samples per channel."""
+    """Start position in the file, in samples per channel."""
     length: int
-    """How long it is; 0: a point."""
+    """Length in samples per channel; 0: a point."""
     label: str = ""
     comment: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """All that the file says of it, with SigMF's keys."""
+    """All its fields, with SigMF's keys."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What was found in a recording."""
+    """A search result."""
 
     kind: str
     channel: str
-    """Where: ``"1"``, ``"1.magnitude"``; empty for gaps."""
+    """Channel: ``"1"``, ``"1.magnitude"``; empty for gaps."""
     start: int
-    """Its first sample, in the file; of a gap what follows it."""
+    """Position of its first sample in the file; of a gap, of the sample after it."""
     length: int
-    """How long it lasts, in samples per channel; 0: a moment. Of a gap, what is missing."""
+    """Length in samples per channel; 0: a moment. Of a gap, the missing samples."""
     index: int
-    """Of its first sample, in the stream that was recorded."""
+    """Index of its first sample, in the recorded stream."""
     seconds: float | None
-    """The same in seconds behind the first sample, where the rate is known."""
+    """The same in seconds after the first sample, if the rate is known."""
 
 
 class Recording(_Recording):
     """A recording: SigMF, WAV or raw samples.
 
-    ``rec[a:b]`` has the samples at these places of the file, channels x samples; ``rec.seconds(t0, t1)`` those of a stretch of time.
-    Where samples are missing says ``gaps``: what stands behind a gap in the file follows what stands before it.
+    ``rec[a:b]`` returns the samples at these positions of the file, channels x samples; ``rec.seconds(t0, t1)`` those of a time
+    range. ``gaps`` lists missing samples, which take no space in the file.
     """
 
     @property
@@ -79,7 +79,7 @@ class Recording(_Recording):
 
     @property
     def gaps(self) -> list[Missing]:
-        """Where samples are missing."""
+        """Gaps of the recording."""
         gaps, segments = [], self._segments()
         for before, behind in zip(segments, segments[1:]):
             end = before[2] + before[1]
@@ -90,7 +90,7 @@ class Recording(_Recording):
 
     @property
     def annotations(self) -> list[Annotation]:
-        """What the file labels, in its order."""
+        """Annotations of the file, in its order."""
         found = []
         for start, length, text in self._annotations():
             fields: dict[str, Any] = json.loads(text)
@@ -99,7 +99,7 @@ class Recording(_Recording):
         return found
 
     def time(self, position: int = 0) -> np.datetime64 | None:
-        """When the sample at this place of the file was made, in UTC; ``None`` where the file does not say."""
+        """Time of the sample at this position of the file, in UTC; ``None`` if the file does not state it."""
         for start, length, _, unix_ns in self._segments():
             if start <= position < start + length and unix_ns is not None:
                 later_ns = round((position - start) / self.rate * 1e9) if self.rate else 0
@@ -113,15 +113,15 @@ class Recording(_Recording):
         return self.read(start, max(start, stop))[:, ::step]
 
     def seconds(self, t0: float = 0.0, t1: float | None = None) -> npt.NDArray[Any]:
-        """The samples from ``t0`` to ``t1`` seconds behind the first one, by the stream's own time: gaps count."""
+        """The samples from ``t0`` to ``t1`` seconds after the first one, in stream time: gaps count."""
         return self.read(*self._places(t0, t1))
 
     def envelope(self, t0: float = 0.0, t1: float | None = None, columns: int = 1000) -> npt.NDArray[Any]:
-        """The extremes of so many equal stretches of the file between two times: channels x columns x 2, minimum and maximum.
+        """Extremes of ``columns`` equal ranges of the file between two times: channels x columns x 2, minimum and maximum.
 
-        No sample is left out, and NaN is no extreme where there is another. Complex samples have their parts in an axis behind the
-        channels: channels x 2 x columns x 2. Where the recording has a summary (``grebe view`` leaves one, and
-        ``summarize`` makes one), a part of a percent of it is read.
+        Covers every sample. NaN counts only if a range has nothing else. Complex samples have their parts in an axis after the
+        channels: channels x 2 x columns x 2. With a summary (``grebe view`` and ``summarize`` write one), less than a percent of
+        the file is read.
         """
         start, stop = self._places(t0, t1)
         bounds = start + np.append(_bounds(stop - start, columns), stop - start)
@@ -143,10 +143,10 @@ class Recording(_Recording):
         full_scale: float | None = None,
         center: float | None = None,
     ) -> Spectrogram:
-        """The spectra of so many equal stretches of the file between two times; as ``grebe.spectrogram`` otherwise.
+        """Spectra of ``columns`` equal ranges of the file between two times. Other parameters as for ``grebe.spectrogram``.
 
-        Each is the mean power of all transforms of its stretch, of all samples but those at its end that fill none; none reaches
-        across a gap. ``columns=None`` gives every transform by itself. ``center`` is what the file says by default.
+        Each is the mean power of all whole transforms within its range, none of which spans a gap. ``columns=None`` returns every
+        transform. ``center`` defaults to the file's centre frequency.
         """
         _check_size(size)
         start, stop = self._places(t0, t1)
@@ -165,7 +165,7 @@ class Recording(_Recording):
         return Spectrogram(middle / self.rate, frequency, np.stack(pieces, axis=-1))
 
     def to_xarray(self, t0: float = 0.0, t1: float | None = None) -> Any:
-        """The samples between two times as an ``xarray.DataArray`` of channel x time, in seconds of the stream behind its first sample.
+        """The samples between two times as an ``xarray.DataArray`` of channel x time, in stream seconds after its first sample.
 
         Complex integers become ``complex64``. Needs the package ``xarray``.
         """
@@ -207,22 +207,22 @@ class Recording(_Recording):
         annotate: bool = False,
         label: str | None = None,
     ) -> list[Event]:
-        """Every event of a kind, in the order of the file: what ``grebe find`` finds, which it runs.
+        """Every event of a kind, in the order of the file. Runs ``grebe find``.
 
         kind
-            As ``grebe.find``, and what lasts: ``"level"`` (the signal stays at or above the level, or with ``slope="falling"`` below),
+            As ``grebe.find``, and conditions that last: ``"level"`` (the signal stays at or above the level, or with ``slope="falling"`` below),
             ``"power"`` and ``"silence"`` (its mean power over ``window`` stays at or above a level in dB of full scale, or below), and
             ``"gap"``.
         level, low, high, hysteresis
-            In the unit of the channel, as the recording says.
+            In the unit of the channel in the recording.
         longer, shorter, holdoff, window, t0, t1
-            In seconds; the last two are where to look.
+            In seconds; the last two limit the search.
         channel
-            Counted from 1; of complex samples their magnitude, or ``"1.i"``, ``"1.db"``, ``"1.frequency"``, ...; all by default.
+            Counted from 1; for complex samples their magnitude, or ``"1.i"``, ``"1.db"``, ``"1.frequency"``, ...; all by default.
         count
-            Ends after so many.
+            Maximum number of events.
         annotate, label
-            Writes them into the recording, too; SigMF only. The labels are there when it is opened again.
+            Also writes them into the recording (SigMF only). Open it again to read them.
         """
         channels = [channel] if isinstance(channel, (int, str)) else list(channel or [])
         given: dict[str, Any] = {
@@ -238,7 +238,7 @@ class Recording(_Recording):
             "--duration": None if t1 is None else max(t1 - t0, 0.0),
         }
         words = ["--trigger", kind, "--slope", slope, "--json"]
-        # The equals sign is for what is negative.
+        # The equals sign protects negative numbers.
         words += [f"{name}={value:.15f}" for name, value in given.items() if value is not None]
         words += ["--channels", ",".join(map(str, channels))] if channels else []
         words += ["--max", str(count)] if count is not None else []
@@ -261,9 +261,9 @@ class Recording(_Recording):
         comment: str | None = None,
         fields: Mapping[str, Any] | None = None,
     ) -> None:
-        """Labels a stretch of the file, and writes that into its ``.sigmf-meta``, which is replaced as a whole.
+        """Adds an annotation to a range of the file. Replaces its ``.sigmf-meta`` in one step.
 
-        ``fields`` takes more of SigMF's keys, such as ``core:freq_lower_edge``. The labels are there when it is opened again.
+        ``fields`` takes more of SigMF's keys, such as ``core:freq_lower_edge``. Open the recording again to read it.
         """
         if start < 0 or length < 0 or start + length > len(self):
             raise UsageError(f"{start}, {length} long, does not lie within the {len(self)} samples of the recording")
@@ -284,7 +284,7 @@ class Recording(_Recording):
         _replace(meta, json.dumps(content, indent=2) + "\n")
 
     def _places(self, t0: float, t1: float | None) -> tuple[int, int]:
-        """Where in the file the samples of a stretch of time lie."""
+        """Positions in the file of a time range."""
         if self.rate <= 0:
             raise UsageError(f"{self.path} does not say its rate: use places, rec[a:b]")
         segments = self._segments()
@@ -302,7 +302,7 @@ class Recording(_Recording):
         return start, max(start, stop)
 
     def _repr_png_(self) -> bytes:
-        """All of it, by the time of the stream; where that would take long, the beginning."""
+        """The whole recording in stream time, or its beginning if that would take long."""
         segments = self._segments()
         begins = np.array([it[0] for it in segments])
         lengths = np.array([it[1] for it in segments])
@@ -317,7 +317,7 @@ class Recording(_Recording):
             header.append("the beginning: all of it is drawn where it has a summary")
         columns = max(1, min(plot_columns(WIDTH), span))
         index = firsts[0] + np.arange(columns + 1) * span // columns
-        # Where the first sample at or behind each index lies in the file.
+        # Position in the file of the first sample at or after each index.
         number = np.searchsorted(firsts, index, side="right") - 1
         bounds = begins[number] + np.minimum(index - firsts[number], lengths[number])
         known = self._known_extremes(bounds.tolist())
@@ -337,7 +337,7 @@ class Recording(_Recording):
     def _mean_spectrum(
         self, start: int, stop: int, size: int, window: str, full_scale: float | None
     ) -> npt.NDArray[np.float32]:
-        """The mean power of the lines of every channel, of all transforms of a stretch of the file."""
+        """Mean power of the lines of every channel, over all transforms of a range of the file."""
         channels: list[ChannelSpectrum] = []
         for position, length, first, _ in self._segments():
             begin, end = max(start, position), min(stop, position + length)
@@ -369,8 +369,8 @@ class Recording(_Recording):
 
 
 def _command(*words: str) -> str:
-    """What a command of grebe's prints; its errors as exceptions."""
-    # The path of this folder is left out: what lies there may be called grebe, too.
+    """Output of a grebe command; its errors as exceptions."""
+    # Without the path of this folder, which may contain a file called grebe.
     command = [sys.executable, "-P", "-m", "grebe", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -387,7 +387,7 @@ def _command(*words: str) -> str:
 
 
 def _replace(path: pathlib.Path, text: str) -> None:
-    """Writes a file that is there as a whole or as it was."""
+    """Replaces a file in one step."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
         try:
             file.write(text)

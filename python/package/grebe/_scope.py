@@ -17,22 +17,22 @@ from ._grebe import StreamScope
 class Scope(StreamScope):
     """The scope of a stream, in a notebook: the last line of a cell, and it draws live; or ``scope.show(5)`` draws for 5 seconds.
 
-    Pictures are PNG that grebe draws where the stream is, and go as messages of the notebook: that works over a remote kernel, too.
-    The stream is never held up by it. A link of ``grebe serve`` (``serve://HOST:PORT?token=...``) shows what is served there: no sample
-    comes here, and ``scope.frame()`` shows the page itself, with all of its controls.
+    grebe draws PNG pictures next to the stream, and sends them as messages of the notebook, also over a remote kernel. The scope
+    never holds up the stream. A link of ``grebe serve`` (``serve://HOST:PORT?token=...``) shows the served stream without receiving
+    its samples. ``scope.frame()`` shows the served page with all its controls.
 
     span
-        Seconds that are shown; the scope chooses by default.
+        Seconds to show; chosen by the scope by default.
     level, slope, channel
-        Where pictures are held still: the level in the channel's unit, ``"rising"``, ``"falling"`` or ``"either"``; the channel from 1.
+        Trigger: the level in the channel's unit, ``"rising"``, ``"falling"`` or ``"either"``; the channel from 1.
     spectrum, xy
-        Shows the spectrum, and one channel over another (Q over I), too.
+        Also shows the spectrum, or one channel over another (Q over I).
     theme
         ``"dark"`` or ``"light"``.
     history
-        Bytes that are kept of the stream.
+        Bytes of history.
     timeout
-        Seconds to wait for a stream in shared memory that is not there yet.
+        Seconds to wait for a stream in shared memory that does not exist yet.
     """
 
     def __new__(
@@ -75,15 +75,15 @@ class Scope(StreamScope):
     _stop: threading.Event
 
     def show(self, seconds: float | None = None, *, pictures_per_second: float = 5.0) -> None:
-        """Draws live below the cell for so long, or until the stream ends or the cell is interrupted."""
+        """Draws live below the cell for a duration, or until the stream ends or the cell is interrupted."""
         self._draw(_display(self._picture()), seconds, 1.0 / pictures_per_second, threading.Event())
 
     def frame(self, width: int | str = "100%", height: int = 520) -> Frame:
-        """The page of a served stream, in a frame of the notebook: the server has to allow the notebook's address, by
-        ``grebe serve --frame-origin``. The link in it has the token: a notebook that is handed on hands it on, too.
+        """The page of a served stream in a frame of the notebook. The server must allow the notebook's address by ``grebe serve
+        --frame-origin``. The frame's link contains the token, so a shared notebook shares it too.
         """
         if self.page is None:
-            raise UsageError("frame() is of what grebe serve serves: open serve://HOST:PORT?token=...")
+            raise UsageError("frame() needs grebe serve: open serve://HOST:PORT?token=...")
         return Frame(self._linked(self.page), width, height)
 
     def _linked(self, page: str) -> str:
@@ -92,7 +92,7 @@ class Scope(StreamScope):
         return page + "".join(f"&{key}={value}" for key, value in said.items() if value is not None)
 
     def stop(self) -> None:
-        """Ends the pictures that are drawn live, and the reception."""
+        """Stops drawing and receiving."""
         self._stop.set()
         self.close()
 
@@ -108,13 +108,13 @@ class Scope(StreamScope):
         return self.png(*self._size)
 
     def _ipython_display_(self) -> None:
-        """Draws live, beside what else the notebook does, until ``stop``, or until the stream ends."""
+        """Draws live in the background, until ``stop`` or the end of the stream."""
         handle = _display(self._picture())
         threading.Thread(target=self._draw, args=(handle, None, 0.2, self._stop), daemon=True).start()
 
     def _picture(self) -> Any:
         if importlib.util.find_spec("IPython") is None:
-            raise Error("there is no notebook here: scope.png() draws a picture")
+            raise Error("not in a notebook: use scope.png() to draw a picture")
         display: Any = importlib.import_module("IPython.display")
         return display.Image(data=self._repr_png_(), format="png", width=self._size[0])
 
@@ -145,9 +145,9 @@ class Frame:
 
 
 def _display(picture: Any) -> Any:
-    """Shows a picture that can be replaced."""
+    """Shows a replaceable picture."""
     display: Any = importlib.import_module("IPython.display")
     handle = display.display(picture, display_id=True)
     if handle is None:
-        raise Error("there is no notebook here: scope.png() draws a picture")
+        raise Error("not in a notebook: use scope.png() to draw a picture")
     return handle

@@ -1,4 +1,4 @@
-"""Streams, read and written."""
+"""Reading and writing streams."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Policy = Literal["block", "drop_oldest", "drop_latest"]
 
 
 class Stream(_Stream):
-    """A stream that is being received: iterate over it for blocks, or ``read`` so many samples.
+    """A stream to read: iterate over it for blocks, or ``read`` a number of samples.
 
-    Reception goes on in threads of its own while Python computes; what Python is too slow for is dropped by the policy, and stands
-    in the gap of the next block. ``async for`` works, too.
+    Threads receive while Python computes. If Python is too slow, the policy drops samples, which show in the gap of the next block.
+    ``async for`` works too.
     """
 
     def __aiter__(self) -> Stream:
@@ -37,7 +37,7 @@ class Stream(_Stream):
             await asyncio.get_running_loop().run_in_executor(None, self._wait, _WAIT_S)
 
     def _repr_png_(self) -> bytes | None:
-        """What comes next, as far as it is there; nothing is taken."""
+        """The next available blocks, without taking them."""
         blocks = self._peek(_DRAWN_BLOCKS)
         return blocks_png(blocks, repr(self)[1:-1]) if blocks else None
 
@@ -54,26 +54,26 @@ def open(  # noqa: A001 - as one says it: grebe.open
     repeat: bool = False,
     name: str | None = None,
 ) -> Stream:
-    """Opens the stream that ``uri`` names, to be read.
+    """Opens the stream that ``uri`` names, for reading.
 
     timeout
-        Seconds without a block after which reading raises ``grebe.Timeout``; ``None`` waits for ever. The stream goes on.
+        Seconds without a block after which reading raises ``grebe.Timeout``; ``None`` waits for ever. The stream continues.
     copy
-        Gives each block memory of its own, which may be changed and kept. Without it a block lies in the memory of the kernel
-        or the producer; who keeps many of them gets a ``grebe.LeaseWarning``, and copies from then on.
+        Gives each block its own memory, to change and keep. Otherwise a block lies in the memory of the kernel or the producer.
+        Keeping many of them causes a ``grebe.LeaseWarning``, and copies from then on.
     policy
-        What happens when Python is too slow: ``"drop_oldest"``, ``"drop_latest"`` or ``"block"``. Recordings and pipes block, others
+        Policy if Python is too slow: ``"drop_oldest"``, ``"drop_latest"`` or ``"block"``. Recordings and pipes block, others
         drop the oldest.
     wait
-        Waits for a stream in shared memory that is not there yet (no longer than ``timeout``).
+        Waits for a stream in shared memory that does not exist yet (up to ``timeout``).
     samples
-        Ends the stream after so many samples per channel.
+        Ends the stream after this many samples per channel.
     speed, repeat
-        Of a recording: plays it at so many times its rate (as fast as it is read by default); begins again at its end.
+        For a recording: playback speed as a multiple of its rate (by default as fast as it is read); repeats it.
     name
-        What the producer of shared memory calls this reader.
+        Name of this reader towards the producer of shared memory.
 
-    Raises ``grebe.UsageError`` for a name that cannot be, ``grebe.Error`` for a stream that cannot be had.
+    Raises ``grebe.UsageError`` for an invalid name, ``grebe.Error`` if the stream cannot be opened.
     """
     return Stream(
         uri,
@@ -100,23 +100,23 @@ def publish(
     overwrite: bool = False,
     timeout: float | None = None,
 ) -> Publisher:
-    """Makes the stream that ``uri`` names, to be written to: sent, lent to other processes, or recorded.
+    """Opens the stream that ``uri`` names, for writing: sends, lends to other processes, or records it.
 
     rate
-        Samples per second and channel; 0 where there is none.
+        Samples per second and channel; 0 without a rate.
     dtype
-        What the samples are: ``"i16"``, ``"cf32"``, ... or a ``numpy.dtype``.
+        Format of samples: ``"i16"``, ``"cf32"``, ... or a ``numpy.dtype``.
     block
-        Samples per channel of a frame at most. What shared memory holds and a datagram carries is the default; for more than that
-        give it here, and shared memory is made for it (64 MiB a frame at most).
+        Maximum samples per channel of a frame; by default what shared memory holds or a datagram carries. A larger value enlarges
+        shared memory (64 MiB per frame at most).
     pace
-        Sends samples when they are due by ``rate``; else at once, as fast as readers that block take them.
+        Sends samples when they are due by ``rate``; otherwise at once, as fast as blocking readers accept them.
     description
-        What the stream is, with SigMF's keys: ``{"core:frequency": 100e6, "grebe:channels": [{"name": "I"}]}``.
+        Description of the stream, with SigMF's keys: ``{"core:frequency": 100e6, "grebe:channels": [{"name": "I"}]}``.
     overwrite
         Replaces a recording of this name.
     timeout
-        Seconds to wait for the readers that ``shm://NAME?wait=2`` asks for.
+        Seconds to wait for the readers of ``shm://NAME?wait=2``.
     """
     return Publisher(
         uri,
@@ -132,5 +132,5 @@ def publish(
 
 
 _WAIT_S = 0.1
-# Some 1 MiB of what comes next.
+# About 1 MiB of the samples to come.
 _DRAWN_BLOCKS = 16

@@ -1,4 +1,4 @@
-"""Files over any distance, and what a path carries."""
+"""File transfer over any distance, and measurement of a path."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a transfer stands."""
+    """Progress of a transfer."""
 
     bytes: int
     """Bytes that the receiver has."""
     total_bytes: int
-    """All of them; 0: not known yet."""
+    """Total bytes; 0 if unknown."""
     rate: float | None
     """Bits per second that the receiver confirms; ``None`` at the receiver."""
     rtt: float | None
     """The round trip in seconds, once it is known."""
     loss: float | None
-    """Part of the packets that were lost, 0 to 1; ``None`` at the receiver."""
+    """Share of lost packets, 0 to 1; ``None`` at the receiver."""
     limit: str | None
-    """What keeps it from being faster: ``"start"``, ``"path"``, ``"queue"``, ``"round_trip"``, ``"receiver"``, ``"source"`` or
+    """The cause that limits the rate: ``"start"``, ``"path"``, ``"queue"``, ``"round_trip"``, ``"receiver"``, ``"source"`` or
     ``"limit"``; ``None`` at the receiver."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What a sender wants to send."""
+    """A sender's offer."""
 
     names: list[str]
     files: int
@@ -55,15 +55,15 @@ class Sent:
     """A transfer whose receiver has verified every byte."""
 
     names: list[str]
-    """The files and directories that were named."""
+    """The named files and directories."""
     files: int
     bytes: int
     resumed_bytes: int
-    """Those that the receiver had already, from an earlier session or in files of the same content."""
+    """Bytes that the receiver had already, from an earlier session or in files of the same content."""
     left_out: list[LeftOut]
-    """What was not sent, and why."""
+    """Files that were not sent, with reasons."""
     whole: bool
-    """Whether the receiver has all that was to be sent."""
+    """Whether the receiver has everything."""
     peer: str
     seconds: float
     wire_bytes: int
@@ -74,15 +74,15 @@ class Sent:
 
 @dataclass(frozen=True)
 class Received:
-    """Files that arrived whole, and were verified."""
+    """Files received whole and verified."""
 
     paths: list[pathlib.Path]
-    """The files and directories that the sender named, where they are now."""
+    """Paths of the files and directories that the sender named."""
     files: int
     bytes: int
     resumed_bytes: int
     left_out: list[LeftOut]
-    """What could not be had, and why."""
+    """Files that could not be received, with reasons."""
     peer: str
     seconds: float
 
@@ -103,20 +103,20 @@ def send(
     """Sends files and directories, and returns when the receiver has verified every byte.
 
     ticket
-        The word that ``grebe.receive`` or ``grebe recv`` gave out. Without one this side waits for the receiver, and gives its own
-        ticket to ``on_ticket``; it is a secret, good once and for ``expires`` seconds.
+        The word from ``grebe.receive`` or ``grebe recv``. Without one this side waits for the receiver, and passes its own ticket
+        to ``on_ticket``. A ticket is a secret, valid once and for ``expires`` seconds.
     listen
-        Where to wait, as ``"192.0.2.7:9000"`` or ``"[2001:db8::7]:0"``; else at any port of every address, of IPv6 and IPv4.
+        Address to wait at, such as ``"192.0.2.7:9000"`` or ``"[2001:db8::7]:0"``; default: any port of every IPv6 and IPv4 address.
     mode
-        How much of a shared path to take.
+        Share of a path with other traffic.
     limit
-        Bits per second on the wire at most.
+        Maximum bits per second on the wire.
     answer_within, keep_trying
-        Seconds to wait for an answer, and for one that was there and fell silent.
+        Seconds to wait for an answer, and for a peer that became silent.
     progress
-        Is called about ten times per second, by this thread. What it raises ends the transfer, and is raised here.
+        Called about ten times per second, by this thread. Its exceptions end the transfer, and are raised here.
 
-    A transfer that is stopped, by Ctrl-C or an exception, goes on where it was when the same files are sent again.
+    A transfer stopped by Ctrl-C or an exception resumes when the same files are sent again.
     """
     _check(ticket, on_ticket)
     named = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
@@ -148,17 +148,17 @@ def receive(
     keep_trying: float | None = None,
     progress: Callable[[Progress], object] | None = None,
 ) -> Received:
-    """Receives files into a directory, which is made where it is missing; each has its name once it is whole and verified.
+    """Receives files into a directory, which it creates if needed. Each file gets its name once it is whole and verified.
 
     ticket
-        The word that ``grebe.send`` or ``grebe send`` gave out. Without one this side waits for the sender, and gives its own ticket
-        to ``on_ticket``; it is a secret, good once and for ``expires`` seconds.
+        The word from ``grebe.send`` or ``grebe send``. Without one this side waits for the sender, and passes its own ticket to
+        ``on_ticket``. A ticket is a secret, valid once and for ``expires`` seconds.
     listen
         As ``grebe.send``.
     overwrite
         Replaces files of the same names, and adds to directories that exist.
     accept
-        Is called with the ``Offer``, by the transfer's own thread: what is true takes it. Without it everything is taken.
+        Called with the ``Offer``, by the transfer's thread. A true result accepts it. Without it every offer is accepted.
     answer_within, keep_trying, progress
         As ``grebe.send``.
     """
@@ -191,22 +191,22 @@ def probe(
     amounts: Sequence[int] = (1_000_000_000,),
     progress: Callable[[dict[str, Any]], object] | None = None,
 ) -> dict[str, Any]:
-    """Measures what the path to the server of a ticket carries, both ways: what ``grebe probe --json`` prints.
+    """Measures the capacity of the path to the server of a ticket, in both directions. Returns the report of ``grebe probe
+    --json``.
 
     ticket
-        The word that ``grebe.serve_probe`` or ``grebe probe --serve`` gave out at the other end.
+        The word from ``grebe.serve_probe`` or ``grebe probe --serve`` at the other end.
     max_rate, max_bytes, duration
-        Bits per second, bytes and seconds that it may take at most; an address that is not private gets 1 Gbit/s unless
-        ``allow_fast_public`` is said, too.
+        Maximum bits per second, bytes and seconds. The limit for public addresses is 1 Gbit/s unless ``allow_fast_public`` is set.
     size, interval
-        Bytes of each datagram; seconds between two of them, instead of looking for the highest rate.
+        Bytes of each datagram; seconds between two of them, instead of a search for the highest rate.
     tcp_writes
         Bytes per write of the TCP streams; empty: none.
     amounts
-        Bytes whose transfer time is to be told.
+        Bytes to estimate the transfer time for.
     progress
-        Is called with what happens: ``{"event": "train", "direction": "up", "result": {...}}``; there are ``"waiting"``, ``"part"``,
-        ``"round_trip"`` and ``"train"``. What it raises ends the probe.
+        Called with events: ``{"event": "train", "direction": "up", "result": {...}}``; there are ``"waiting"``, ``"part"``,
+        ``"round_trip"`` and ``"train"``. Its exceptions end the probe.
     """
     report = probe_path(
         ticket,
@@ -235,11 +235,11 @@ def serve_probe(
     duration: float = 120.0,
     progress: Callable[[dict[str, Any]], object] | None = None,
 ) -> int:
-    """Answers probes, and returns how many there were: after so many ``clients``, or so long without one.
+    """Serves probes. Returns their number after ``clients`` probes, or after ``idle_timeout`` without one.
 
     It listens at every address unless ``listen`` names one.
 
-    ``on_ticket`` is given the ticket that the other end needs. The limits are those of each probe.
+    ``on_ticket`` receives the ticket for the other end. The limits hold per probe.
     """
     return serve_probes(
         on_ticket,

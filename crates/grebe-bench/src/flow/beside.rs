@@ -8,14 +8,14 @@ use crate::pairs::{Pairs, range};
 use crate::row::{Progress, Row, Tell, digits, percent};
 use crate::runs::Spread;
 
-/// What is measured beside what.
+/// A comparison with a baseline.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'a> {
     /// Which bench.
     pub bench: &'a str,
     /// Which case of it.
     pub case: &'a str,
-    /// What the values are in.
+    /// Unit of the values.
     pub unit: &'a str,
     /// The name of the baseline.
     pub baseline: &'a str,
@@ -23,10 +23,10 @@ pub struct Beside<'a> {
     pub pairs: usize,
 }
 
-/// Measures ours and the baseline in turns; a row, with the ratio that is asked for at least.
+/// Measures ours and the baseline in turns. Returns a row with the minimum ratio required.
 ///
 /// # Errors
-/// The first that either says.
+/// The first error of either.
 pub fn beside(
     of: Beside,
     ratio_min: f64,
@@ -38,7 +38,7 @@ pub fn beside(
     Ok(compared.row("", None, ("ratio", &format!(">= {ratio_min}"), is_met)))
 }
 
-/// What was measured, beside its baseline of the same minutes.
+/// A measurement with its baseline of the same minutes.
 pub(super) struct Compared<'a> {
     of: Beside<'a>,
     pub(super) ours: Spread,
@@ -67,8 +67,8 @@ impl<'a> Compared<'a> {
         })
     }
 
-    /// The row, with what else the runs counted, the share of what the machine allows, and what is asked of it: a name, the bound,
-    /// and whether it is met.
+    /// The row, with the counts of the runs, the share of the machine's limit, and the goal: name, bound, and whether
+    /// it is met.
     pub(super) fn row(
         &self,
         note: &str,

@@ -55,7 +55,7 @@ pub(super) fn run(duration: Duration, repeats: usize, tell: Tell) -> Result<()> 
     Ok(())
 }
 
-/// What the graph counted, billions of samples per second, and the hash.
+/// The graph's counts, billions of samples per second, and the hash.
 fn staged(samples: u64, is_fused: bool) -> Result<(Snapshot, f64, u64)> {
     let (hash, result) = Hash::new();
     let mut graph = Graph::new();

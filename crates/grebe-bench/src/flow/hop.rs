@@ -1,5 +1,5 @@
-//! What handing on a batch of small frames costs per frame: clone, send, queue, wake-up, take, drop, and all counters. And what
-//! it costs that the counters are read: ten times a second, made into reports and JSON, against never.
+//! Cost per frame of passing on a batch of small frames: clone, send, queue, wake-up, receive, drop, and all counters.
+//! Also the cost of reading the counters: ten times a second as reports and JSON, against never.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -47,7 +47,7 @@ pub(super) fn timed(graph: Graph) -> Result<(Duration, Snapshot)> {
     Ok((took, snapshot))
 }
 
-/// What a transform does to each sample.
+/// The change that a transform makes to samples.
 pub(super) type Change = fn(&mut [i16]);
 
 /// Three of them, each reading and writing every sample: offset, gain, inversion.

@@ -64,7 +64,7 @@ pub(super) fn read_all(mut from: impl Read, task: &ShmTask, checker: &mut Checke
         filled += read;
         let taken = checker.frames(&buffer[..filled], Checker::now_ns());
         if taken > 0 {
-            // What has begun moves to the front.
+            // The started frame moves to the front.
             checker.seen.copied += (filled - taken) as u64;
             buffer.copy_within(taken..filled, 0);
             filled -= taken;

@@ -1,10 +1,10 @@
-//! What is asked of each technique, and the rows that say whether it was reached.
+//! Goals of each technique, and the rows that compare them with results.
 
 use super::options::Technique;
 use crate::row::Row;
 use crate::stream::{Faults, StreamRun};
 
-/// The row of a median run, with what is asked of it.
+/// The row of a median run, with its goals.
 pub(super) fn row(title: &str, run: &StreamRun) -> Row {
     let embedded =
         run.latency_ratio.map(|ratio| format!("{:.2}/{:.2}/{:.2}", ratio.p50, ratio.p99, ratio.max));

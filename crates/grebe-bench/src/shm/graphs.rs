@@ -217,7 +217,7 @@ fn cpu_since(before: Option<Duration>) -> Option<Duration> {
     system::since(system::process_cpu(), before)
 }
 
-/// What the stages copied in user space instead of reading it where it lay.
+/// Bytes that the stages copied in user space instead of reading in place.
 fn copied_bytes(snapshot: &Snapshot, task: &ShmTask) -> u64 {
     let frames: u64 = snapshot.stages.iter().map(|stage| stage.copied_frames).sum();
     frames * task.plan.frame_bytes() as u64

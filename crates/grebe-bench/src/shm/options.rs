@@ -1,4 +1,4 @@
-//! What to measure, and one run as both sides are told it.
+//! Options of the bench, and the task of one run for both sides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct Options {
     /// State of the machine.
     #[command(flatten)]
     pub machine: Machine,
-    /// Starts consumers; needed for all but a producer that is a stage of the same program.
+    /// Starts consumers. Needed unless the producer is a stage of the same program.
     #[arg(skip)]
     pub launcher: Option<Launcher>,
     /// Other programs' shared memory to measure in turn with ours.
@@ -70,54 +70,55 @@ impl Default for Options {
     }
 }
 
-/// What a scenario is about.
+/// Part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Shared memory, where it runs freely beside the other techniques.
+    /// Shared memory without a rate, beside the other techniques.
     Shm,
-    /// A pipe by itself, where it runs freely beside a plain one.
+    /// A pipe alone without a rate, beside a simple one.
     Pipe,
-    /// The ways into a program, in front of the same stages: how much later each frame comes.
+    /// Routes into a program, before the same stages: added latency per frame.
     Ingress,
 }
 
-/// Another program's shared memory, measured in turn with ours: the same frames, chunks, checks and queue lengths.
+/// Another program's shared memory, measured in turns with ours: the same frames, chunks, checks and queue lengths.
 pub trait Other: std::fmt::Debug + Send + Sync {
-    /// What it is called in results.
+    /// Its name in results.
     fn name(&self) -> &'static str;
 
     /// Offers the stream, in the producer's process and before a consumer starts.
     ///
     /// # Errors
-    /// What the program says.
+    /// The program's error.
     fn producer(&self, stream: &OtherStream) -> Result<Box<dyn FrameSender>>;
 
-    /// Reads the stream, in a consumer's process: hands each chunk to `take`, which says whether the stream has ended.
+    /// Reads the stream, in a consumer's process. Gives each chunk to `take`, which returns whether the stream has
+    /// ended.
     ///
     /// # Errors
-    /// What the program says.
+    /// The program's error.
     fn consume(&self, stream: &OtherStream, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<()>;
 }
 
-/// A stream as another program is told it.
+/// A stream for another program.
 #[derive(Debug, Clone)]
 pub struct OtherStream {
-    /// A name that no other stream has.
+    /// A unique name.
     pub name: String,
-    /// Bytes of a chunk, at most.
+    /// Maximum bytes of a chunk.
     pub chunk_bytes: usize,
-    /// Chunks that may wait for a consumer.
+    /// Queue length of a consumer in chunks.
     pub queue_chunks: usize,
-    /// Whether the stream has a rate: then the oldest chunk makes room, else the producer waits.
+    /// Whether the stream has a rate. Then the oldest chunk is dropped, otherwise the producer waits.
     pub has_rate: bool,
 }
 
-/// What is carried, at which rate, to whom.
+/// A stream: its content, rate and consumers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scenario {
     pub(super) part: Part,
     pub(super) stream: Stream,
-    /// What each consumer does, one process each.
+    /// The work of each consumer, one process each.
     pub(super) consumers: &'static [Work],
 }
 
@@ -139,10 +140,10 @@ const SCENARIOS: [Scenario; 10] = [
     scenario(Part::Shm, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
     scenario(Part::Shm, "4ch_1GSPS_fanout2", 4, Some(1_000.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Shm, "free_run", 1, None, &[Work::MinMax]),
-    // These two are for each other: the same work on the same bytes.
+    // A pair: the same work on the same bytes.
     scenario(Part::Shm, "free_run_compare", 1, None, &[Work::Compare]),
     scenario(Part::Shm, "free_run_cf32", 1, None, &[Work::Compare]).of(SampleFormat::Cf32),
-    // Beside these two, one is stopped and one is killed: five processes, so that what waits has to cover their turns.
+    // Two more consumers, one stopped and one killed. With five processes the queue must cover their turns.
     scenario(Part::Shm, FAULTS, 1, Some(250.0), &[Work::MinMax, Work::CopyOut]),
     scenario(Part::Pipe, "1ch_1GSPS", 1, Some(1_000.0), &[Work::MinMax]),
     scenario(Part::Pipe, "free_run", 1, None, &[Work::MinMax]),
@@ -159,14 +160,14 @@ impl Scenario {
         self
     }
 
-    /// The scenarios of these parts; those with these labels, where there are any.
+    /// The scenarios of these parts, limited to these labels if any.
     pub(super) fn choose(parts: &[Part], labels: &[String]) -> Result<Vec<Scenario>> {
         let of_parts: Vec<_> =
             SCENARIOS.into_iter().filter(|scenario| parts.contains(&scenario.part)).collect();
         choose(&of_parts, |scenario| scenario.stream.label, "scenario", labels)
     }
 
-    /// The techniques that take turns; the first is compared with the others.
+    /// Techniques in turns. The first is compared with the others.
     pub(super) fn techniques(&self, has_baselines: bool) -> &'static [Technique] {
         use Technique::{Embedded, Pipe, PlainPipe, Shm, Udp, UnixStream};
         match (self.part, self.stream.target_msps) {
@@ -185,7 +186,7 @@ impl Scenario {
     }
 }
 
-/// How frames travel.
+/// Transport of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Technique {
     /// Lent in shared memory.
@@ -198,7 +199,7 @@ pub(super) enum Technique {
     PlainPipe,
     /// UDP over loopback, as `bench udp` measures it.
     Udp,
-    /// Not at all: the producer is a stage of the same program.
+    /// None: the producer is a stage of the same program.
     Embedded,
     /// By another program.
     Other,
@@ -223,15 +224,15 @@ impl Technique {
 pub(crate) struct ShmTask {
     pub(super) plan: Plan,
     pub(super) technique: Technique,
-    /// Whether each end is a graph of stages, as in use, and not the barest loop.
+    /// Whether each end is a graph of stages, as in use, instead of a minimal loop.
     pub(super) in_graph: bool,
-    /// What this consumer does.
+    /// The work of this consumer.
     pub(super) work: Work,
     pub(super) queue_batches: u32,
     pub(super) chunk_bytes: usize,
-    /// The core that this consumer is kept on.
+    /// Core of this consumer.
     pub(super) core: Option<usize>,
-    /// Where sockets are made.
+    /// Folder of sockets.
     pub(super) directory: PathBuf,
 }
 
@@ -240,7 +241,7 @@ impl Task for ShmTask {
 }
 
 impl ShmTask {
-    /// The stream as another program is told it.
+    /// The stream for another program.
     pub(super) fn for_other(&self) -> OtherStream {
         OtherStream {
             name: self.directory.to_string_lossy().into_owned(),
@@ -251,10 +252,10 @@ impl ShmTask {
     }
 }
 
-/// The name of the stream in the directory of the run.
+/// Name of the stream in the folder of the run.
 pub(super) const STREAM: &str = "bench";
 
-/// How long one side waits for the other to come.
+/// Timeout for the other side.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    /// Offers it to so many consumers; the chunks that rest and two more are not shared out among them.
+    /// Offers the stream to `consumers`. The resting chunks and two more are not shared out among them.
     pub(super) fn open(options: &Options, task: &ShmTask, consumers: usize) -> Result<Self> {
         let publisher_options = PublisherOptions {
             chunk_bytes: options.chunk_size,
@@ -54,14 +54,14 @@ impl Lent {
         self.publisher.footprint().total_bytes()
     }
 
-    /// What came of the consumers that were stopped and killed, once everybody is gone.
+    /// Results of the stopped and killed consumers, after all have ended.
     pub(super) fn faults(&mut self, options: &Options) -> Option<Faults> {
         let mut havoc = self.havoc.take()?;
         let until = Instant::now() + Duration::from_secs(1);
         // A short run may end before the kill is noticed.
         while havoc.killed_at.is_some() && havoc.faults.noticed_ms.is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
-            havoc.look(&self.publisher);
+            havoc.check(&self.publisher);
         }
         let mut faults = havoc.faults;
         drop(havoc);
@@ -88,12 +88,12 @@ impl FrameSender for Lent {
             if let Some(batch) = self.pool.acquire() {
                 break batch;
             }
-            // Cannot be: the quotas leave two chunks. What was returned may not have been looked at.
+            // Unreachable: the quotas leave two chunks. Returned ones may not have been collected.
             self.publisher.reap();
         };
         fill(&mut batch, frames);
         self.publisher.send(&batch.freeze(), || false)?;
-        self.havoc.iter_mut().for_each(|havoc| havoc.look(&self.publisher));
+        self.havoc.iter_mut().for_each(|havoc| havoc.check(&self.publisher));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Havoc {
     }
 
     /// Called by the producer after each batch.
-    fn look(&mut self, publisher: &Publisher) {
+    fn check(&mut self, publisher: &Publisher) {
         let elapsed = self.began.get_or_insert_with(Instant::now).elapsed();
         if elapsed > self.duration / 4
             && let Some(peer) = self.running.take()

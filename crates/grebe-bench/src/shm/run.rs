@@ -71,7 +71,7 @@ pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
         Technique::Shm => lent(task, &mut checker)?,
         Technique::UnixStream => read_all(connect(task)?, task, &mut checker)?,
         Technique::Pipe | Technique::PlainPipe => {
-            // What was to be prepared is: it takes a while, in which nothing is to be sent.
+            // Reports that it is ready, because the preparation takes time.
             peer::say(&())?;
             read_all(peer::stdin_unbuffered()?, task, &mut checker)?;
         }
@@ -89,7 +89,7 @@ pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
     peer::say(&checker.finish())
 }
 
-/// What takes turns.
+/// A technique, in turns with the others.
 enum Kind<'a> {
     Ours(Technique),
     Other(&'a dyn Other),
@@ -205,7 +205,7 @@ impl OneRun<'_> {
         let to = consumer.stdin()?;
         #[cfg(target_os = "linux")]
         if task.technique == Technique::Pipe {
-            // What the system refuses stays as it is.
+            // A refusal changes nothing.
             let _ = rustix::pipe::fcntl_setpipe_size(&to, 1 << 20);
         }
         self.measured(task, || produced(task, &mut Written { to, chunk: Vec::new() }, consumers))

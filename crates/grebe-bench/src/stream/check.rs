@@ -9,19 +9,19 @@ use super::pattern::Pattern;
 use crate::error::{Error, Result};
 use crate::system;
 
-/// What a consumer does with a frame.
+/// The work of a consumer on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Work {
-    /// Compares every byte with what was made, where the frame lies.
+    /// Compares every byte in place.
     Compare,
-    /// Finds minimum and maximum where the frame lies, and compares them with those of what was made.
+    /// Finds minimum and maximum in place, and compares them with the expected ones.
     MinMax,
-    /// Copies the frame out, and compares every byte of the copy with what was made.
+    /// Copies the frame, and compares every byte of the copy.
     CopyOut,
 }
 
-/// What a consumer saw.
+/// Results of a consumer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
     pub frames: u64,
@@ -147,7 +147,7 @@ impl Checker {
         self.latency.saturating_record(now_ns.saturating_sub(header.producer_ts_ns).max(1));
     }
 
-    /// Copies a payload in steps that stay in the first cache, with what they are compared with.
+    /// Copies a payload in steps that stay in the first cache, with the expected bytes.
     fn copy_out(&mut self, header: &Header, payload: &[u8]) -> bool {
         let expected = self.pattern.payload(header.sequence);
         if !self.pattern.describes(header) || payload.len() != expected.len() {
@@ -190,7 +190,7 @@ impl Checker {
     /// least.
     pub fn is_over(&self, last: Instant) -> bool {
         match self.ended {
-            // What the kernel still holds is read within this time.
+            // Time to read the rest from the kernel.
             Some(at) => at.elapsed() > Duration::from_millis(100),
             // Before the first frame the sender may still be starting.
             None if self.expected.is_none() => last.elapsed() >= 10 * IDLE,

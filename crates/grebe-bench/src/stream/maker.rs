@@ -8,7 +8,7 @@ use super::pattern::Pattern;
 use crate::error::Result;
 use crate::system;
 
-/// What is made, and when.
+/// Content and schedule of a stream.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub format: SampleFormat,
@@ -20,7 +20,8 @@ pub(crate) struct Plan {
     pub duration: Duration,
     /// At a rate, what is due gathers this long and is sent together.
     pub tick: Duration,
-    /// Who falls behind by more skips ahead, as a generator does that drops samples; the numbering goes on, in time.
+    /// Maximum lateness. A later producer skips ahead, as a generator that drops samples; the numbering continues in
+    /// time.
     pub late_max: Duration,
     /// After a pause it catches up at 1.5 times its rate, this much signal at once at most; `None`: at once.
     pub burst_max: Option<Duration>,
@@ -34,7 +35,7 @@ impl Plan {
     }
 }
 
-/// What a producer did.
+/// Results of a producer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Made {
     pub frames: u64,
@@ -58,7 +59,7 @@ pub(crate) struct Maker {
     skipped: u64,
     began: Instant,
     cpu_before: Option<Duration>,
-    /// When frame 0 began to be due: later than the beginning by what was skipped.
+    /// Due time of frame 0, shifted by skipped frames.
     start: Instant,
     start_ns: u64,
     /// Everything due before has been handed out.
@@ -93,7 +94,7 @@ impl Maker {
         }
     }
 
-    /// Every hundredth payload is off by so many bytes.
+    /// Spoils the length of every hundredth payload by `by` bytes.
     #[cfg(test)]
     pub(crate) fn spoil(&mut self, by: isize) {
         self.pattern.spoiled_by = by;
@@ -134,7 +135,7 @@ impl Maker {
         }
     }
 
-    /// The next so many frames.
+    /// The next `count` frames.
     pub(crate) fn frames(&mut self, count: usize) -> Frames<'_> {
         let (first, now_ns) = (self.sequence, system::now_ns());
         let rate_hz = self.plan.target_msps.unwrap_or(0.0) * 1e6;
@@ -148,7 +149,7 @@ impl Maker {
         Frames { headers: &self.headers[..count], pattern: Some(&self.pattern), first }
     }
 
-    /// What is sent last: a frame without samples.
+    /// The last frame, without samples.
     pub(crate) fn end(&mut self) -> Frames<'_> {
         let header = self.pattern.header(self.sequence, system::now_ns(), 0.0);
         Header { block_length_samples: 0, ..header }.write_unchecked(&mut self.headers[0]);
@@ -217,7 +218,7 @@ impl Frames<'_> {
         self.headers.len() * self.frame_bytes()
     }
 
-    /// Writes them back to back into so many bytes.
+    /// Writes them back to back into `out`.
     #[inline]
     pub fn write(&self, out: &mut [u8]) {
         for ((header, payload), out) in self.iter().zip(out.chunks_exact_mut(self.frame_bytes())) {
@@ -227,7 +228,7 @@ impl Frames<'_> {
         }
     }
 
-    /// The same frames, as many at a time as so many bytes hold, one at least.
+    /// The same frames in groups that fit into `bytes`, at least one each.
     pub(crate) fn chunks(&self, bytes: usize) -> impl Iterator<Item = Frames<'_>> {
         let count = (bytes / self.frame_bytes()).max(1);
         let chunks = self.headers.chunks(count).zip((self.first..).step_by(count));
@@ -255,15 +256,15 @@ pub trait FrameSender {
         self.send(end)
     }
 
-    /// What it has done so far, as far as it counts.
+    /// Its counts so far.
     fn counters(&self) -> SendCounters {
         SendCounters::default()
     }
 
-    /// Waits until so many consumers are there, where it knows them.
+    /// Waits for the consumers, if it knows them.
     ///
     /// # Errors
-    /// Where they do not come.
+    /// They do not connect.
     fn wait_for(&mut self, _consumers: usize) -> Result<()> {
         Ok(())
     }

@@ -45,7 +45,7 @@ impl Pattern {
             table.extend_from_slice(&((state >> 32) as i16).to_le_bytes());
         }
         let skip = table.as_ptr().align_offset(64).min(64);
-        // What was made behind byte 64 is moved to the aligned place.
+        // Moves the content after byte 64 to the aligned position.
         table.copy_within(64.., skip);
         Self {
             table,
@@ -59,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// What the frame with this sequence carries.
+    /// Payload of the frame with this sequence number.
     #[inline]
     pub(crate) fn payload(&self, sequence: u64) -> &[u8] {
         let window = (sequence % WINDOWS) as usize;

@@ -43,7 +43,7 @@ pub(crate) struct StreamRun {
     pub near: Option<f64>,
     /// Throughput against each baseline of the same turns, by name.
     pub ratios: BTreeMap<String, f64>,
-    /// What the machine itself allows in the same turns ([`crate::limit`]).
+    /// The machine's limit in the same turns ([`crate::limit`]).
     pub limit: Option<Limit>,
     /// Runs that this is the median of, and the slowest and the fastest of them as `throughput_msps`.
     pub runs: usize,
@@ -66,7 +66,7 @@ pub(crate) struct StreamRun {
     pub sleep_budget_us: f64,
     /// Shared memory, where there is some: fixed from the start.
     pub footprint_bytes: usize,
-    /// For a way into a program: latency as a multiple of what it is where the producer is a stage of it.
+    /// For a route into a program: latency relative to a producer that is one of its stages.
     pub latency_ratio: Option<LatencyRatio>,
     /// Where consumers were stopped and killed.
     pub faults: Option<Faults>,
@@ -75,10 +75,10 @@ pub(crate) struct StreamRun {
     pub sockets: Option<SocketCosts>,
 }
 
-/// What one consumer saw.
+/// Results of one consumer.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ConsumerRun {
-    /// What it did with each frame.
+    /// Its work on each frame.
     pub work: Work,
     pub frames: u64,
     pub lost: u64,
@@ -113,7 +113,7 @@ impl Limit {
     }
 }
 
-/// What came of a consumer that was stopped, and of one that was killed.
+/// Results of a stopped consumer, and of a killed one.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Faults {
     /// Milliseconds from `kill -9` to when the producer had taken everything back from that consumer; `None`: never.
@@ -124,12 +124,12 @@ pub(crate) struct Faults {
     pub leftover_chunks: usize,
 }
 
-/// What datagrams cost.
+/// Costs of datagrams.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SocketCosts {
     /// Datagrams per batch at most.
     pub burst_size: usize,
-    /// Whether buffers beyond the system's limit were asked for, and the receive buffer that was granted.
+    /// Whether buffers beyond the system's limit were requested, and the receive buffer granted.
     pub privileged: bool,
     pub recv_buffer_bytes: usize,
     /// Throughput against the baseline of one call per datagram of the same turns.
@@ -145,13 +145,13 @@ pub(crate) struct SocketCosts {
     pub backoffs: u64,
 }
 
-/// What is run.
+/// A run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunOf<'a> {
     pub label: &'a str,
     pub technique: &'a str,
     pub plan: &'a Plan,
-    /// What each consumer does.
+    /// The work of each consumer.
     pub works: &'a [Work],
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(options: &Options, program: &Path, links: &[Link], tell: Tell)
     links.iter().try_for_each(|link| measure(options, program, link, tell))
 }
 
-/// What is missing is said before anything is started.
+/// A missing program is an error before the start.
 fn check(program: &Path) -> std::result::Result<(), String> {
     #[cfg(unix)]
     let is_root = rustix::process::geteuid().is_root();
@@ -35,7 +35,7 @@ fn check(program: &Path) -> std::result::Result<(), String> {
         Err("needs the ip command: on Debian, apt-get install iproute2".to_owned())
     } else if !program.is_file() {
         Err(format!(
-            "{named}: there is no such program; it is called with --name, --delay, --rate, --loss, --loss-back and --seed"
+            "{named}: program not found; it is called with --name, --delay, --rate, --loss, --loss-back and --seed"
         ))
     } else {
         Ok(())
@@ -59,7 +59,7 @@ fn measure(options: &Options, program: &Path, link: &Link, tell: Tell) -> Result
         tell(Progress::Doing(&doing("grebe")));
         sent.push(emulator.grebe(&room)?);
         for (name, runs) in &mut tcp {
-            // What was given up or refused once is not tried again.
+            // A program that gave up or was refused once is not run again.
             if runs.iter().all(|run| matches!(run, TcpRun::Seconds(_))) {
                 tell(Progress::Doing(&doing(name)));
                 runs.push(emulator.tcp(&room, link, &name.trim_start_matches("TCP ").to_lowercase())?);
@@ -175,7 +175,7 @@ impl Drop for Emulator<'_> {
         drop(self.program.take());
         for namespace in &self.namespaces {
             if Path::new("/var/run/netns").join(namespace).exists() {
-                // It ended otherwise. What cannot be removed can only be left.
+                // It ended otherwise. A namespace that cannot be removed stays.
                 let _ = quiet_ip(&["netns", "delete", namespace]).status();
             }
         }

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, choose};
 
-/// A link with a bottleneck, whose queue holds one round trip, and what goes over it.
+/// A link whose bottleneck has a queue of one round trip, and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Link {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The bottleneck, in megabits per second.
     pub rate_mbit: f64,
@@ -56,9 +56,9 @@ pub(super) fn chosen(names: &[String]) -> Result<Vec<Link>> {
     choose(&named(), |link| &link.name, "link", names)
 }
 
-/// Links drawn at random: rate from 10 to 300 Mbit/s and round trip from 5 to 400 ms, both evenly in their logarithms, loss 0 for
-/// one in five and else up to 10 %, runs of ten for three in ten, jitter of 1 to 20 ms for three in ten. The file is 50 MB, or
-/// what the link carries in 10 s. The same seed draws the same links.
+/// Random links: rate from 10 to 300 Mbit/s and round trip from 5 to 400 ms, both log-uniform. Loss is 0 for one in
+/// five, otherwise up to 10 %. Three in ten have loss in runs of ten, three in ten a jitter of 1 to 20 ms. The file has
+/// 50 MB, or the bytes that the link carries in 10 s. The same seed gives the same links.
 pub(super) fn drawn(count: usize, seed: u64) -> Vec<Link> {
     // As Python seeds: by as many words as the number has.
     let words = if seed >> 32 == 0 { &[seed as u32][..] } else { &[seed as u32, (seed >> 32) as u32] };

@@ -1,4 +1,4 @@
-//! Two processes on this machine: grebe, the plainest TCP connection from file to file, and what is installed besides.
+//! Two processes on this machine: grebe, a simple TCP connection from file to file, and other installed programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
     let mut seconds: Vec<Vec<f64>> = ways.iter().map(|_| Vec::new()).collect();
     for round in 0..usize::from(options.repeats) {
         for step in 0..ways.len() {
-            // Who is first changes from round to round.
+            // The order changes from round to round.
             let at = (round + step) % ways.len();
             let (name, _, run) = &ways[at];
             tell(Progress::Doing(&format!("{name} on this machine, round {}", round + 1)));

@@ -1,4 +1,4 @@
-//! What to measure, and what the processes of a run are told to do.
+//! Options of the bench, and the tasks of its processes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::peer::{Launcher, Peer, Task};
 use crate::runs::size;
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Parser)]
 pub struct Options {
-    /// What to measure [default: all].
+    /// Parts to measure [default: all].
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     pub parts: Vec<Part>,
     /// Only these of the links A to E.
@@ -58,7 +58,7 @@ impl Default for Options {
     }
 }
 
-/// What is measured.
+/// Part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Links A to E, simulated.
@@ -91,13 +91,13 @@ impl Options {
 pub(crate) enum TransferTask {
     /// Answers with a ticket, then, when the files are whole, with nothing.
     Receive { directory: PathBuf, host: IpAddr },
-    /// Answers with what was `Sent`.
+    /// Answers with `Sent`.
     Send { file: PathBuf, ticket: String, device: Option<String> },
     /// Answers with its address, then with the bytes that came, within `patience_s` from the first.
     TcpReceive { file: PathBuf, host: IpAddr, patience_s: f64 },
     /// Answers with nothing when it is connected, then with the seconds.
     TcpSend { file: PathBuf, to: SocketAddr, congestion: Option<String> },
-    /// Sets the network namespace up for long distances. Answers with what could not be set.
+    /// Prepares the network namespace for long distances. Answers with the settings that failed.
     Widen,
     /// Removes a directory once the process that started this one is gone without having done so.
     Guard { directory: PathBuf },

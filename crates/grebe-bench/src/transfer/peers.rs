@@ -1,4 +1,4 @@
-//! The processes of a run: how they do what they are told.
+//! The processes of a run, which carry out their tasks.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ use crate::peer::{end_with_input, say, say_either};
 
 type Done<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Runs a process of a run. What fails in its task is an answer.
+/// Runs a process. An error of its task is an answer.
 pub(crate) fn peer(task: TransferTask) -> Result<()> {
     if !matches!(task, TransferTask::Guard { .. } | TransferTask::Keep { .. }) {
         end_with_input();
@@ -81,7 +81,7 @@ fn sent_in(text: &str, device: &str) -> Option<u64> {
     counters.split_whitespace().nth(8)?.parse().ok()
 }
 
-/// The plainest receiver: what comes is written, and nothing is looked at.
+/// The simplest receiver: writes all bytes without a check.
 fn tcp_receive(file: &Path, host: IpAddr, patience_s: f64) -> Done {
     let listener = TcpListener::bind(SocketAddr::new(host, 0))?;
     say(&listener.local_addr()?)?;

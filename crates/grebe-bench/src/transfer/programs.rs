@@ -32,10 +32,10 @@ impl Kept {
         options.start(side, TransferTask::Keep { program: program.to_owned(), arguments }).map(Self)
     }
 
-    /// Waits until `is_ready`, ten seconds at most.
+    /// Waits until `is_ready`, up to ten seconds.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Peer`] with what the program said where it ended, or where it is not ready in time.
+    /// [`Error::Cancelled`]; [`Error::Peer`] with the program's message if it has ended, or if it is not ready in time.
     pub(super) fn wait_until(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<()> {
         let until = Instant::now() + READY_WITHIN;
         while !is_ready() {
@@ -85,7 +85,7 @@ pub(super) fn guard(directory: &Path) {
     }
 }
 
-/// What a program said until its end.
+/// Output of a finished program.
 struct Finished {
     status: ExitStatus,
     stdout: String,
@@ -150,7 +150,7 @@ fn interrupt(child: &mut Child) {
     let _ = child.kill();
 }
 
-/// The end of what a program says, however much that is.
+/// The end of a program's output, whatever its length.
 fn last_words(mut pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let (mut words, mut block) = (Vec::new(), [0; 4_096]);
@@ -198,7 +198,7 @@ pub(super) fn iperf(iperf: &Path, options: &Options) -> Result<f64> {
     }
 }
 
-/// What a report of `iperf3` says; `None`: what went wrong, or nothing.
+/// Result of an `iperf3` report. `None`: an error, or nothing.
 fn seconds_per_byte(json: &str) -> Option<f64> {
     let report: Value = serde_json::from_str(json).ok()?;
     let number = |path: &str| report.pointer(path).and_then(Value::as_f64).filter(|&number| number > 0.0);

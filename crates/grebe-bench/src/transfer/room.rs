@@ -44,7 +44,7 @@ impl Room {
         let guard = TransferTask::Guard { directory: directory.path().to_owned() };
         let guard = options.start("guard", guard)?;
         let room = Self { directory, file_bytes, seed: options.seed, _guard: guard };
-        std::fs::create_dir(room.arrivals()).map_err(Error::io("make a directory for what comes"))?;
+        std::fs::create_dir(room.arrivals()).map_err(Error::io("make a directory for received files"))?;
         fill(&room.file(), file_bytes, options.seed)?;
         Ok(room)
     }
@@ -64,7 +64,7 @@ impl Room {
         self.arrivals().join(FILE)
     }
 
-    /// Compares what came with what was sent, and removes it.
+    /// Compares the received files with the originals, and removes them.
     pub(super) fn check_arrived(&self, program: &str) -> Result<()> {
         let came = self.arrived();
         compare(program, &came, self.file_bytes, self.seed)?;
@@ -85,13 +85,13 @@ impl Room {
 /// The name of the file, where it is sent from and where it comes to.
 const FILE: &str = "random.bin";
 
-/// Writes a file of so many random bytes.
+/// Writes a file of `bytes` random bytes.
 fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
     let mut file = File::create(path).map_err(Error::io("make the file to send"))?;
     blocks(bytes, seed, |_, block| file.write_all(block).map_err(Error::io("write the file to send")))
 }
 
-/// Compares every byte with what was written by this seed.
+/// Compares every byte with those of this seed.
 fn compare(program: &str, came: &Path, bytes: u64, seed: u64) -> Result<()> {
     let mut file = File::open(came).map_err(Error::io("open a file to compare"))?;
     let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! What transfers over a link measured, and as a row.
+//! Measurements of transfers over a link, and their row.
 
 use grebe_connection::{Phase, PhaseCost};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::pairs::range;
 use crate::row::{Row, digits, percent};
 use crate::runs::Spread;
 
-/// What one transfer of ours over a link did.
+/// Measurements of one transfer of ours over a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Sent {
     /// From the start to the receiver's last word, with the handshake.
@@ -22,7 +22,7 @@ pub(super) struct Sent {
     pub phases: Vec<PhaseRow>,
 }
 
-/// What a phase of the rate control cost.
+/// Cost of a phase of the rate control.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PhaseRow {
     pub phase: String,
@@ -51,7 +51,7 @@ impl PhaseRow {
     }
 }
 
-/// What became of a TCP flow that carries the same.
+/// Result of a TCP flow with the same load.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TcpRun {
     Seconds(f64),

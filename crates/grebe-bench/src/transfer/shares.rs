@@ -1,4 +1,4 @@
-//! Two flows on one path in the simulator: what each gets, and what is lost.
+//! Two flows on one path in the simulator: their shares and losses.
 
 use grebe_simulator::{Congestion, Flow, Link, Path, TcpFlow, simulate_beside};
 
@@ -55,7 +55,7 @@ fn measure(options: &Options, on: Bottleneck, tell: Tell) -> Result<()> {
     Ok(())
 }
 
-/// What one run gave.
+/// Results of one run.
 struct Shared {
     rates_mbit: [f64; 2],
     lost: f64,

@@ -34,7 +34,7 @@ pub(super) fn run(options: &Options, links: &[Link], tell: Tell) -> Result<()> {
     Ok(())
 }
 
-/// What comes of each, on a thread each.
+/// Results of all jobs, on a thread each.
 pub(super) fn beside_each_other<J: Sync, T: Send>(
     jobs: &[J],
     work: impl Fn(&J) -> T + Sync,
@@ -83,15 +83,15 @@ fn tcp(link: &Link, path: &Path, congestion: Congestion, seed: u64) -> TcpRun {
     }
 }
 
-/// When so many bytes were there, within a tenth of a second in proportion.
+/// Time until `bytes` were delivered, interpolated to a tenth of a second.
 fn delivered_after_s(by_tenth: &[u64], bytes: f64) -> Option<f64> {
     let tenth = by_tenth.iter().position(|&so_far| so_far as f64 >= bytes)?;
     let before = tenth.checked_sub(1).map_or(0.0, |before| by_tenth[before] as f64);
     Some((tenth as f64 + (bytes - before) / (by_tenth[tenth] as f64 - before)) / 10.0)
 }
 
-/// The simulator loses packets in front of its bottleneck, the emulator, like most real links, behind it, where they have cost
-/// time already. With a bottleneck that is slower by as much as is lost, as many come here as there.
+/// The simulator loses packets before its bottleneck. The emulator, like most real links, loses them after it, when
+/// they have cost time already. A bottleneck slower by the loss makes both equal.
 fn path_of(link: &Link) -> Path {
     let rate_bits_per_s = link.rate_mbit * 1e6 * (1.0 - link.loss);
     let forward = grebe_simulator::Link {
@@ -120,7 +120,7 @@ const OURS_US_MAX: u64 = 600_000_000;
 
 const QUEUE_BYTES_MIN: u64 = 64 << 10;
 
-/// Bytes of a full TCP segment on the wire, and of what it carries.
+/// Bytes of a full TCP segment on the wire, and of its payload.
 const SEGMENT_BYTES: f64 = 1_500.0;
 const SEGMENT_PAYLOAD_BYTES: f64 = 1_448.0;
 

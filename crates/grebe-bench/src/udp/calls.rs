@@ -1,4 +1,4 @@
-//! What batches save a receiver: many small datagrams from several senders, taken one per call or many per call.
+//! Benefit of batches for a receiver: many small datagrams from several senders, one or many per call.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -20,7 +20,7 @@ use crate::system;
 /// how many calls.
 pub type ReceiveCalls = fn(UdpSocket, &dyn Fn() -> bool) -> io::Result<(u64, u64)>;
 
-/// What one receiver managed.
+/// Results of one receiver.
 #[derive(Debug, Clone, Copy)]
 struct Received {
     sent_per_sec: f64,

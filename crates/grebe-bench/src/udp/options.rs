@@ -1,4 +1,4 @@
-//! What to measure, and one run as both sides are told it.
+//! Options of the bench, and the task of one run for both sides.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -59,10 +59,10 @@ pub struct Options {
     /// State of the machine.
     #[command(flatten)]
     pub machine: Machine,
-    /// Starts the receiver as a process; `None`: it is a thread of this one.
+    /// Starts the receiver as a process; `None`: a thread of this process.
     #[arg(skip)]
     pub launcher: Option<Launcher>,
-    /// Other programs' techniques to measure in turn with ours.
+    /// Other programs' techniques to measure in turns with ours.
     #[arg(skip)]
     pub others: Vec<Arc<dyn Other>>,
     #[cfg(test)]
@@ -76,7 +76,7 @@ impl Default for Options {
     }
 }
 
-/// How datagrams are handed to the kernel and taken from it.
+/// Technique of sending and receiving datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Technique {
@@ -84,9 +84,9 @@ pub enum Technique {
     OneCall,
     /// Several per call.
     Mmsg,
-    /// Several per call and kernel buffer (segmentation offload), header and samples gathered by the kernel.
+    /// Several per call and kernel buffer (segmentation offload); the kernel gathers header and samples.
     Gso,
-    /// The same from frames that lie one behind the other; writing them is part of the run.
+    /// The same from contiguous frames, including the time to write them.
     GsoRun,
 }
 
@@ -101,7 +101,7 @@ impl Technique {
     }
 }
 
-/// Which socket buffers are asked for.
+/// Requested socket buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[allow(missing_docs, reason = "the option says it")]
 pub enum Buffers {
@@ -120,26 +120,26 @@ impl Buffers {
     }
 }
 
-/// Another program's technique to send and receive datagrams, under the same scenario, checks and socket buffers; its receiver
-/// is a thread.
+/// Another program's technique of sending and receiving datagrams, with the same scenario, checks and socket buffers.
+/// Its receiver is a thread.
 pub trait Other: std::fmt::Debug + Send + Sync {
-    /// What it is called in results.
+    /// Its name in results.
     fn name(&self) -> &'static str;
 
-    /// A sender on a connected socket, which does not block.
+    /// A sender on a connected, non-blocking socket.
     ///
     /// # Errors
-    /// Where a socket fails.
+    /// The socket fails.
     fn sender(&self, to: SocketAddr, socket: UdpSocket) -> Result<Box<dyn FrameSender>>;
 
-    /// Receives from the bound socket, which does not block, until the checker says that the stream is over.
+    /// Receives from the bound, non-blocking socket, until the checker reports the end.
     ///
     /// # Errors
-    /// Where the socket fails.
+    /// The socket fails.
     fn receive(&self, socket: UdpSocket, checker: &mut Checker) -> Result<()>;
 }
 
-/// One run, as both sides are told it.
+/// The task of one run for both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct UdpTask {
     pub(super) plan: Plan,
@@ -169,13 +169,13 @@ impl UdpTask {
             block,
             target_msps: stream.target_msps,
             duration: options.runs.duration,
-            // A quarter of the latency budget, as the product's sender flushes.
+            // A quarter of the latency budget, as in the product's sender.
             tick: options.latency / 4,
             late_max: Duration::from_millis(50),
             burst_max: None,
             frames_max: 1,
         };
-        // Between two looks at the clock; at full speed, a latency stamp is as old as that.
+        // Interval of clock reads; at full speed, the maximum age of a latency stamp.
         plan.frames_max = ((2 << 20) / plan.frame_bytes()).clamp(1, 512);
         let (latency, recv_buffer_bytes, host) = (options.latency, options.recv_buffer, options.host);
         Ok(Self {
@@ -199,7 +199,7 @@ impl UdpTask {
             gro: offload,
             burst: self.burst,
             latency: self.latency,
-            // One datagram per slot needs more slots for the same amortisation.
+            // One datagram per slot needs more slots for the same effect.
             slots: if offload { 8 } else { 64 },
             ..grebe_datagram::Options::default()
         }
@@ -210,7 +210,7 @@ const fn stream(label: &'static str, channels: u32, block: Option<u32>, target_m
     Stream { label, format: SampleFormat::I16, channels, block, target_msps }
 }
 
-/// The labels, channels, blocks and rates of the C++ program, so that its tables can be put beside ours.
+/// The labels, channels, blocks and rates of the C++ program, for comparable tables.
 const SCENARIOS: [Stream; 14] = [
     stream("1ch_max", 1, None, None),
     stream("1ch_256", 1, Some(256), None),
@@ -225,7 +225,7 @@ const SCENARIOS: [Stream; 14] = [
     stream("4ch_10MSPS", 4, None, Some(10.0)),
     stream("4ch_100MSPS", 4, None, Some(100.0)),
     stream("4ch_1GSPS", 4, None, Some(1_000.0)),
-    // Not of that program: as 1ch_max, of which it should carry the bytes.
+    // Not in that program: as 1ch_max, whose bytes it should carry.
     Stream { format: SampleFormat::Cf32, ..stream("1ch_cf32_max", 1, None, None) },
 ];
 

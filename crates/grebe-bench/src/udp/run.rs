@@ -84,7 +84,7 @@ pub(super) fn reach(options: &Options, from_msps: f64, halvings: usize, tell: Te
     Ok(())
 }
 
-/// What takes turns: a technique and how many datagrams per call, or another program's.
+/// A technique and its datagrams per call, or another program, in turns with the others.
 enum Kind<'a> {
     Ours(Technique, u16),
     Other(&'a dyn Other),
@@ -174,7 +174,7 @@ fn once(options: &Options, label: &str, task: &UdpTask, kind: &Kind) -> Result<S
 /// Makes and sends all frames of a run, and its end.
 type Make<'a> = &'a mut dyn FnMut(SocketAddr, &mut dyn FrameSender) -> Result<Made>;
 
-/// What came of a run: both sides, and what the sender counted.
+/// Results of a run: both sides, and the sender's counts.
 type Outcome = (Made, Seen, SendCounters);
 
 fn in_process(task: &UdpTask, launcher: &Launcher, make: Make) -> Result<Outcome> {

@@ -67,7 +67,7 @@ pub(super) fn pong(task: &ZenohTask) -> Result<()> {
     let publisher = session.declare_publisher(PONG).congestion_control(CongestionControl::Block);
     let publisher = publisher.express(true).wait().map_err(failed)?;
     let subscriber = session.declare_subscriber(PING).callback(move |sample| {
-        // Who asked may be gone.
+        // The peer may be gone.
         let _ = publisher.put(sample.payload().clone()).wait();
     });
     let _subscriber = subscriber.wait().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What to measure, and what each process of a run is told.
+//! Options of the bench, and the task of each process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::peer::{Launcher, Task};
 use crate::runs::{Runs, size};
 
-/// What to measure.
+/// Options of the bench.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// What to measure.
+    /// Parts to measure.
     #[arg(long, value_name = "PART", value_delimiter = ',', default_value = "throughput,ping")]
     pub parts: Vec<Part>,
     /// Bytes of a message: of a frame with its header.
@@ -26,7 +26,7 @@ pub struct Options {
     pub launcher: Option<Launcher>,
 }
 
-/// What a run is about.
+/// Part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Part {
     /// One end sends as fast as the other takes it; nothing is dropped.

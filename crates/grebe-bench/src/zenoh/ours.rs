@@ -1,4 +1,4 @@
-//! The ends as graphs, with what `zenoh://` opens.
+//! The ends as graphs, with sources and sinks of `zenoh://`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -131,7 +131,7 @@ impl Stage for Pump {
     }
 }
 
-/// What came, for the thread that takes the time.
+/// Counts for the thread that measures time.
 #[derive(Default)]
 struct Count {
     bytes: AtomicU64,

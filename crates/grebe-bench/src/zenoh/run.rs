@@ -1,4 +1,4 @@
-//! Runs in turns, and what they say together.
+//! Runs in turns, and their summary.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Part {
         }
     }
 
-    /// What is compared: more of the one is better, and less of the other.
+    /// The value to compare: higher is better for one, lower for the other.
     fn value(self, seen: &Seen) -> f64 {
         match self {
             Self::Throughput => seen.bytes as f64 / seen.seconds / 1e9,
@@ -102,7 +102,7 @@ impl OneRun {
         far.answer::<()>()?;
         let mut near = start(End::Near)?;
         match self.part {
-            // Who sends goes on until it is ended; an answer of it is an error.
+            // The sender runs until it is stopped, so an answer of it is an error.
             Part::Throughput => loop {
                 if let Some(seen) = far.answer_within(Duration::from_millis(20))? {
                     return Ok(seen);

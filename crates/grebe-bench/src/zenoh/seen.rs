@@ -1,4 +1,4 @@
-//! What a process saw.
+//! Results of a process.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What a process saw.
+/// Results of a process.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Seen {
     /// Bytes of messages that came, and how long that took.
@@ -20,7 +20,7 @@ pub(super) struct Seen {
     pub(super) round_trips: u64,
 }
 
-/// What came while it was measured, by counters that others write.
+/// Bytes and losses within `duration`, from counters of other threads.
 pub(super) fn measured(bytes: impl Fn() -> u64, lost: impl Fn() -> u64, duration: Duration) -> Result<Seen> {
     let until = Instant::now() + PATIENCE;
     while bytes() == 0 {
@@ -58,7 +58,7 @@ impl RoundTrips {
     }
 }
 
-/// Messages go for so long before it counts.
+/// Messages of this time do not count.
 pub(super) const WARM_UP: Duration = Duration::from_millis(300);
 
 /// For how long the first message is waited for.

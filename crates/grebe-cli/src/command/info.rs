@@ -203,7 +203,7 @@ impl<'a> About<'a> {
             "kind": SampleFile::format_name(self.path),
             "format": file.format().name(),
             "channels": channels,
-            "sample_rate_hz": (file.sample_rate_hz() > 0.0).then(|| file.sample_rate_hz()),
+            "sample_rate_hz": file.rate_hz(),
             "samples": file.len_samples(),
             "duration_s": self.seconds(file.len_samples()),
             "first_sample_index": file.segments()[0].first_sample_index,

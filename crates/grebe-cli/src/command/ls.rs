@@ -117,8 +117,8 @@ fn row(found: &Found) -> [String; 4] {
     };
     // The data route of Zenoh is common to all streams, and long.
     let own = format!("zenoh://grebe/data/{}/{}", found.session, found.name);
-    let ways = what.told_ways().into_iter().map(|way| if way == own { "zenoh" } else { way });
-    [found.name.to_string(), signal, what.to_string(), ways.collect::<Vec<_>>().join(", ")]
+    let routes = what.shown_routes().into_iter().map(|route| if route == own { "zenoh" } else { route });
+    [found.name.to_string(), signal, what.to_string(), routes.collect::<Vec<_>>().join(", ")]
 }
 
 /// Timeout for the slowest producer.
@@ -137,7 +137,7 @@ mod tests {
             host: "mast3".into(),
             pid: 7,
             command: "sg".into(),
-            ways: vec!["shm://adc".into(), "zenoh://grebe/data/a1/lab/adc".into()],
+            routes: vec!["shm://adc".into(), "zenoh://grebe/data/a1/lab/adc".into()],
             udp_on_request: true,
             format: "i16".into(),
             channels,

@@ -53,10 +53,10 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut print_notice)?;
     let announcer = options.name.as_ref().map(|name| {
         // Readers on this machine read the recorded shared memory.
-        let ways = Some(uri).filter(|uri| uri.traits().is_lent).and_then(Uri::way_to_read);
+        let ways = Some(uri).filter(|uri| uri.traits().is_lent).and_then(Uri::uri_for_readers);
         let to = SinkOptions {
             producer: "record".to_owned(),
-            ways: ways.into_iter().collect(),
+            routes: ways.into_iter().collect(),
             ..SinkOptions::default()
         };
         announcer(name, &to)

@@ -185,7 +185,7 @@ mod tests {
     fn kept(keeper: &RingSaver, stretch: KeptStretch) -> (String, Vec<i16>) {
         let said = keeper.keep(stretch).recv().unwrap();
         let path = said.split("; ").next().and_then(|kept| kept.rsplit_once(" in ")).map(|(_, path)| path);
-        let samples = path.and_then(|path| SampleFile::open(path.as_ref()).ok()).map(|mut file| {
+        let samples = path.and_then(|path| SampleFile::open(path).ok()).map(|mut file| {
             let length = file.len_samples() as usize;
             file.block(0, length).unwrap().channel::<i16>(0).unwrap().into_owned()
         });

@@ -193,7 +193,7 @@ fn a_generator_has_the_same_words_in_a_command_a_uri_and_a_graph() {
         assert_eq!(data("uri"), data("sg"), "{channel}");
         assert_eq!(data("graph"), data("sg"), "{channel}");
     }
-    let mut file = SampleFile::open(&folder.path().join("sg.sigmf-collection")).unwrap();
+    let mut file = SampleFile::open(folder.path().join("sg.sigmf-collection")).unwrap();
     let first = file.block(0, 1).unwrap().channel::<i16>(0).unwrap()[0];
     assert_eq!(
         first,

@@ -88,7 +88,7 @@ fn a_killed_recorder_holds_up_no_producer() {
         pair.recorder.signal("-KILL");
         let producer = pair.producer.finish();
         producer.assert_in_order(bridge.sink);
-        assert!(SampleFile::open(&pair.file()).is_ok_and(|file| file.len_samples() > 0), "{}", bridge.source);
+        assert!(SampleFile::open(pair.file()).is_ok_and(|file| file.len_samples() > 0), "{}", bridge.source);
     });
 }
 

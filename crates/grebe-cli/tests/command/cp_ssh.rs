@@ -188,12 +188,12 @@ fn what_keeps_the_other_end_from_starting_is_said() {
     for (program, words) in [
         (
             "/nowhere/grebe",
-            "no `/nowhere/grebe` at lab: install grebe there, or say where it is: --remote-path",
+            "`/nowhere/grebe` is not installed on lab: install grebe there, or give its path: --remote-path",
         ),
         (greets.as_str(), "lab has grebe 9.9.9, which copies in another way"),
         (fails.as_str(), "at lab ended: the library is missing"),
         (old.as_str(), "too old to be started from here"),
-        ("true", "ended: it said nothing"),
+        ("true", "ended: it gave no reason"),
     ] {
         let ended = run(&mut sshd.cp_with(program, &[path(&from), &there(&to)]));
         assert_eq!(ended.status, Some(1), "{program}: {}", ended.said);
@@ -262,7 +262,7 @@ fn grebe_is_brought_along_once_and_checked() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
     let ended = copy(&folder.path().join("changed"));
     assert_eq!(ended.status, Some(1), "{}", ended.said);
-    assert!(ended.said.contains("is not what was brought here"), "{}", ended.said);
+    assert!(ended.said.contains("differs from the program that was copied there"), "{}", ended.said);
     assert!(!folder.path().join("changed").exists());
 }
 

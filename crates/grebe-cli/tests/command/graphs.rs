@@ -262,7 +262,7 @@ fn ctrl_c_drains_and_leaves_a_good_recording() {
     assert!(text(&output.stderr).contains("nothing lost"), "{}", text(&output.stderr));
     let lengths = data.map(|path| fs::metadata(path).unwrap().len());
     assert!(lengths[0] > 0 && lengths[0] == lengths[1], "{lengths:?}: what was made is in both");
-    let file = grebe::recording::SampleFile::open(&folder.path().join("plain.sigmf-collection")).unwrap();
+    let file = grebe::recording::SampleFile::open(folder.path().join("plain.sigmf-collection")).unwrap();
     assert!(file.notes().is_empty(), "{:?}", file.notes());
 }
 

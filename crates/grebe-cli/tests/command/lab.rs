@@ -27,10 +27,10 @@ fn without_zenoh_a_name_says_how_to_build_it_in() {
 fn what_is_no_name_is_refused_before_anything_is_opened() {
     for (arguments, reason) in [
         (&["sg", "--name", "adc"][..], "slashes between"),
-        (&["ls", "a*"], "no pattern of names"),
+        (&["ls", "a*"], "not a pattern of names"),
         (&["ls", "--router", "udp/x:1"], "write tcp/HOST:7447"),
         (&["ls", "--router", "x:1", "--scout"], "cannot be used with"),
-        (&["view", "zenoh://a/**"], "no key of Zenoh's"),
+        (&["view", "zenoh://a/**"], "not a Zenoh key"),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

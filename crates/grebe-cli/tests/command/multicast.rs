@@ -36,5 +36,5 @@ fn an_interface_that_is_not_there_is_named() {
     let output = run(&["sg", "--samples", "10", "--to", "udp://239.1.2.3:5000?interface=nowhere0"]);
     assert_ne!(output.status.code(), Some(0));
     let said = text(&output.stderr);
-    assert!(said.contains("there is no network interface 'nowhere0'"), "{said}");
+    assert!(said.contains("unknown network interface 'nowhere0'"), "{said}");
 }

@@ -9,7 +9,7 @@ use grebe::view::{ScopeCore, Viewport};
 
 /// The electrocardiogram as one scope sees it, and as it is.
 fn ecg() -> (ScopeCore, Vec<i16>) {
-    let mut file = SampleFile::open(&example("ecg.sigmf-meta")).unwrap();
+    let mut file = SampleFile::open(example("ecg.sigmf-meta")).unwrap();
     let samples = file.block(0, 108_000).unwrap().channel::<i16>(0).unwrap().to_vec();
     let mut core = ScopeCore::new(16 << 20);
     let mut pool = BatchPool::new(2, 65_536);
@@ -209,7 +209,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
     for name in ["ecg.sigmf-meta", "ecg.sigmf-data"] {
         fs::copy(example(name), folder.path().join(name)).unwrap();
     }
-    let mut file = SampleFile::open(&folder.path().join("ecg.sigmf-meta")).unwrap();
+    let mut file = SampleFile::open(folder.path().join("ecg.sigmf-meta")).unwrap();
     let data = folder.path().join("ecg.sigmf-data");
     fs::OpenOptions::new().write(true).open(&data).unwrap().set_len(2000).unwrap();
     let error = file.block(0, 2000).unwrap_err().to_string();

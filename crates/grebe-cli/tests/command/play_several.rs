@@ -24,7 +24,7 @@ fn recorded(folder: &Path, name: &str, begin_ms: Option<u64>, samples: std::ops:
 }
 
 fn channels(path: &str) -> Vec<Vec<i16>> {
-    let mut file = SampleFile::open(path.as_ref()).unwrap();
+    let mut file = SampleFile::open(path).unwrap();
     let (length, channels) = (file.len_samples() as usize, file.channels());
     let block = file.block(0, length).unwrap();
     (0..channels).map(|channel| block.channel::<i16>(channel).unwrap().into_owned()).collect()
@@ -54,7 +54,7 @@ fn to_one_destination_they_are_channels_that_fit_to_the_sample() {
     let again = folder.path().join("again.sigmf-meta").display().to_string();
     let played = run(&[&["play", &a, &b, "--to", &again, "--free-run"][..], &repeat[..3]].concat());
     assert_eq!(played.status.code(), Some(0), "{}", text(&played.stderr));
-    let file = SampleFile::open(&folder.path().join("again.sigmf-collection")).unwrap();
+    let file = SampleFile::open(folder.path().join("again.sigmf-collection")).unwrap();
     assert_eq!((file.len_samples(), file.segments().len()), (600, 1));
 
     // By their indexes all of A goes with the first of B.
@@ -78,7 +78,7 @@ fn each_to_its_own_destination_all_of_them_is_sent() {
     assert_eq!(told["error"], serde_json::Value::Null);
     assert_eq!(channels(&to_a), [(100..600).collect::<Vec<i16>>()]);
     assert_eq!(channels(&to_b), [(10_350..10_900).collect::<Vec<i16>>()]);
-    let began = |path: &str| SampleFile::open(path.as_ref()).unwrap().time_at(0).unwrap();
+    let began = |path: &str| SampleFile::open(path).unwrap().time_at(0).unwrap();
     assert_eq!(began(&to_b).duration_since(began(&to_a)).unwrap().as_millis(), 250);
 }
 

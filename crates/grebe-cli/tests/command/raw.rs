@@ -241,7 +241,7 @@ fn raw_datagrams_go_out_as_they_come_in() {
     let reference = folder.path().join("y.sigmf-meta");
     let generator = "synth:saw,sine,square,noise?format=f32&channels=4&rate=1M&samples=20000";
     assert_eq!(run(&["record", generator, reference.to_str().unwrap()]).status.code(), Some(0));
-    let mut both = [&file, &reference].map(|file| SampleFile::open(file).unwrap());
+    let mut both = [&file, &reference].map(|path| SampleFile::open(path).unwrap());
     let [sent, made] = both.each_mut().map(|file| file.block(0, 20_000).unwrap());
     for channel in 0..4 {
         assert!(sent.channel_bytes(channel).unwrap() == made.channel_bytes(channel).unwrap(), "{channel}");
@@ -258,7 +258,7 @@ fn what_cannot_be_is_said_with_what_to_do() {
         (&["record", "tcp://127.0.0.1:1", "x.sigmf-meta"], "add format="),
         (
             &["sg", "--samples", "10", "--to", "pipe:?format=cf32"],
-            "the stream is i16 in 1 channels, and the sink was told cf32 in 1",
+            "the stream is i16 in 1 channels, but the sink expects cf32 in 1",
         ),
     ] {
         let output = run(arguments);

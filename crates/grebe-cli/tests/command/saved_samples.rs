@@ -144,7 +144,7 @@ fn samples_of_a_live_stream_are_saved_with_the_time_at_which_they_were_made() {
     let folder = tempfile::tempdir().unwrap();
     let meta = saved("synth:sine?rate=10k&channels=1", folder.path());
     let saved = meta["captures"][0]["core:datetime"].as_str().unwrap();
-    let file = grebe::recording::SampleFile::open(&saved_file(folder.path()).unwrap()).unwrap();
+    let file = grebe::recording::SampleFile::open(saved_file(folder.path()).unwrap()).unwrap();
     let made = file.segments()[0].recorded_at.unwrap();
     let length = Duration::from_secs_f64(file.len_samples() as f64 / 10e3);
     let written = fs::metadata(saved_file(folder.path()).unwrap().with_extension("sigmf-data"))

@@ -210,7 +210,7 @@ fn a_port_that_cannot_be_had_is_said_with_what_to_do() {
     board.wait(115_200);
     refused(&uri, "another program has it open");
     refused("serial:///dev/ttyNONE", "is it plugged in?");
-    refused("serial:///dev/null", "it is no serial port");
+    refused("serial:///dev/null", "it is not a serial port");
     refused(&format!("serial://{}", folder.path().display()), "cannot open serial://");
     crate::support::signal("-INT", recorder.id());
     assert_eq!(finish(recorder).status.code(), Some(130));

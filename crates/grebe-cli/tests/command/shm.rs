@@ -243,7 +243,7 @@ fn a_picture_of_a_stream_that_never_comes_is_given_up() {
     let room = Room::new();
     let viewed = room.start(&["view", "shm://x", "--png", room.path("x.png").to_str().unwrap()]).finish();
     assert_eq!(viewed.status.code(), Some(1), "{}", text(&viewed.stderr));
-    assert!(text(&viewed.stderr).contains("there is no stream 'x'"), "{}", text(&viewed.stderr));
+    assert!(text(&viewed.stderr).contains("the stream 'x' does not exist"), "{}", text(&viewed.stderr));
     assert!(!room.path("x.png").exists());
 }
 
@@ -268,7 +268,7 @@ fn a_name_that_is_taken_is_refused_and_a_dead_one_is_taken_over() {
     drop(room.join(Policy::DropOldest));
     let second = room.start(&["sg", "--to", "shm://x"]).finish();
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second.stderr).contains("a stream 'x' is there already"), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("a stream 'x' exists already"), "{}", text(&second.stderr));
     first.kill();
     assert!(room.sockets().join("x.shm").exists(), "a kill leaves the socket");
     let third = room.start(&["sg", "--to", "shm://x", "--samples", "1000"]).finish();
@@ -442,6 +442,6 @@ fn a_reader_that_blocks_and_takes_nothing_is_cut_off() {
             Err(error) => break error.to_string(),
         }
     };
-    assert!(ended.contains("cut this consumer off: it took nothing for 2s"), "{ended}");
+    assert!(ended.contains("cut this consumer off: it accepted nothing for 2s"), "{ended}");
     drop(generator);
 }

@@ -163,10 +163,10 @@ fn a_device_that_cannot_be_had_is_said_with_what_to_do() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(says), "{said}");
     };
-    refused(&["record", "audio:hw:77,0", path], "there is no such sound device");
-    refused(&["sg", "--samples", "10", "--to", "audio:nowhere"], "there is no such sound device");
+    refused(&["record", "audio:hw:77,0", path], "the device does not exist");
+    refused(&["sg", "--samples", "10", "--to", "audio:nowhere"], "the device does not exist");
     refused(
         &["sg", "--samples", "10", "--rate", "1.5", "--to", "audio:nothing"],
-        "which is no rate of a sound device",
+        "which sound devices do not support",
     );
 }

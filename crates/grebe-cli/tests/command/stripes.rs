@@ -67,7 +67,7 @@ fn two_disks_take_turns_and_either_opens_the_whole() {
         assert_eq!(share(0) + share(1), 12_000_000, "{told}");
         assert!(share(0) >= 2_000_000 && share(1) >= 2_000_000, "{told}");
         assert_eq!(told["disks"][0]["state"], "good");
-        let mut made = SampleFile::open(source.as_ref()).unwrap();
+        let mut made = SampleFile::open(&source).unwrap();
         for disk in [&one, &two] {
             let path = disk.join("x.sigmf-meta");
             let mut file = SampleFile::open(&path).unwrap();
@@ -127,9 +127,9 @@ fn a_full_disk_is_left_out_and_the_other_goes_on() {
         assert!(said.contains("nothing lost") && said.contains(", then full"), "{said}");
         let small_bytes = std::fs::metadata(small.path().join("x.sigmf-data")).unwrap().len();
         assert!(small_bytes >= 4 << 20, "it has what there was room for: {small_bytes}");
-        let mut file = SampleFile::open(&large.join("x.sigmf-meta")).unwrap();
+        let mut file = SampleFile::open(large.join("x.sigmf-meta")).unwrap();
         assert!(file.is_whole() && file.notes().is_empty());
-        assert_same(&mut file, &mut SampleFile::open(source.as_ref()).unwrap());
+        assert_same(&mut file, &mut SampleFile::open(&source).unwrap());
     }
 }
 
@@ -165,7 +165,7 @@ fn a_recorder_that_is_killed_leaves_what_was_on_all_disks() {
         recorder.wait().unwrap();
         let mut lengths = Vec::new();
         for disk in [&one, &two] {
-            match SampleFile::open(&disk.join("x.sigmf-meta")) {
+            match SampleFile::open(disk.join("x.sigmf-meta")) {
                 Ok(mut file) => {
                     assert!(!file.is_whole() && !file.notes().is_empty());
                     check_saw(&mut file);

@@ -1,43 +1,43 @@
-//! A label of a stretch of the stream, in SigMF's words.
+//! Annotations of a stream, with SigMF's keys.
 
 use serde::{Deserialize, Serialize};
 
-/// A stretch of the stream that somebody labelled: an annotation of SigMF.
+/// An annotation of SigMF: a label on a range of the stream.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StreamAnnotation {
-    /// Where it begins, in samples per channel since the stream began.
+    /// Start, in samples per channel since the start of the stream.
     #[serde(rename = "core:sample_start")]
     pub first_sample_index: u64,
-    /// How long it is, in samples per channel; 0: a point.
+    /// Length in samples per channel; 0: a point.
     #[serde(rename = "core:sample_count", default)]
     pub length_samples: u64,
-    /// Where what is labelled begins in frequency.
+    /// Lower edge of the frequency range.
     #[serde(rename = "core:freq_lower_edge", default, skip_serializing_if = "Option::is_none")]
     pub lower_edge_hz: Option<f64>,
-    /// Where it ends in frequency.
+    /// Upper edge of the frequency range.
     #[serde(rename = "core:freq_upper_edge", default, skip_serializing_if = "Option::is_none")]
     pub upper_edge_hz: Option<f64>,
-    /// What it is, in a word or two, to stand in a picture.
+    /// Short label for a picture.
     #[serde(rename = "core:label", default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What there is to say of it.
+    /// Comment.
     #[serde(rename = "core:comment", default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Who or what labelled it.
+    /// Author or program of the annotation.
     #[serde(rename = "core:generator", default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
-    /// A name of its own (RFC 4122).
+    /// Unique identifier (RFC 4122).
     #[serde(rename = "core:uuid", default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
 }
 
 impl StreamAnnotation {
-    /// Behind its last sample.
+    /// Index after its last sample.
     pub fn end_index(&self) -> u64 {
         self.first_sample_index.saturating_add(self.length_samples)
     }
 
-    /// Whether this is the same one, said again: by its start, its length and its label.
+    /// Whether this repeats `before`, by start, length and label.
     pub fn is_again(&self, before: &Self) -> bool {
         let key = |it: &Self| (it.first_sample_index, it.length_samples);
         key(self) == key(before) && self.label == before.label
@@ -45,7 +45,7 @@ impl StreamAnnotation {
 
     /// Bytes of its text in a description.
     pub fn text_bytes(&self) -> usize {
-        // Numbers and strings with names: none of it can fail.
+        // Cannot fail: the keys are strings.
         serde_json::to_vec(self).map_or(0, |text| text.len())
     }
 }

@@ -1,43 +1,43 @@
-//! Times by the monotonic clock of a host, on which streams of several hosts can be laid side by side.
+//! Times by the monotonic clock of a host, which make streams of several hosts comparable.
 
 use serde::{Deserialize, Serialize};
 
-/// A moment by the monotonic clock of a host, and how what follows it runs.
+/// A time by the monotonic clock of a host, and the drift after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisTime {
-    /// Which clock, of all hosts and boots.
+    /// Identifies the clock among all hosts and boots.
     #[serde(with = "clock_id")]
     pub clock: u64,
-    /// What it showed.
+    /// Time on the clock.
     pub ns: i64,
-    /// How far that may be off, to either side.
+    /// Uncertainty to either side.
     pub error_ns: u64,
-    /// By how many parts in 10^9 the clock of the samples runs faster.
+    /// Drift of the samples' clock against it, in parts per 10^9; positive if faster.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift_ppb: i64,
-    /// How far that may be off, to either side.
+    /// Uncertainty of the drift to either side.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub drift_error_ppb: u64,
 }
 
-/// How the clock that frames are stamped with relates to that of the host that received them, by measurement.
+/// Measured relation of the clock that stamps frames to that of the receiving host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredClock {
-    /// What the producer's clock showed,
+    /// Time on the producer's clock,
     pub producer_ts_ns: u64,
     /// when the other one showed this.
     #[serde(flatten)]
     pub axis: AxisTime,
-    /// Nanoseconds since 1970 in UTC then, as the other host has it; `None` where the producer knows that better.
+    /// The time in UTC then, in nanoseconds since 1970, by the other host; `None` if the producer knows it better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix_time_ns: Option<i64>,
-    /// How far that may be off; `None` where nobody disciplines that clock.
+    /// Its uncertainty; `None` if that clock is not disciplined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix_error_ns: Option<u64>,
 }
 
 impl AxisTime {
-    /// When so much, in nanoseconds by the clock of the samples, has gone by since, or is still to come.
+    /// The time `ns` later, by the clock of the samples.
     pub fn after(self, ns: i64) -> Self {
         let grown_ns =
             (u128::from(ns.unsigned_abs()) * u128::from(self.drift_error_ppb)).div_ceil(1_000_000_000);
@@ -48,19 +48,19 @@ impl AxisTime {
         }
     }
 
-    /// By how much the clock of the samples gets ahead within so much time.
+    /// Drift of the samples' clock within `ns`.
     fn ahead_ns(&self, ns: i64) -> i128 {
         (i128::from(ns) * i128::from(self.drift_ppb) + 500_000_000).div_euclid(1_000_000_000)
     }
 }
 
 impl MeasuredClock {
-    /// When the other clock showed what for a stamp of the producer's.
+    /// Time on the other clock for a stamp of the producer.
     pub fn axis_time(&self, producer_ts_ns: u64) -> AxisTime {
         self.axis.after(saturated(i128::from(producer_ts_ns) - i128::from(self.producer_ts_ns)))
     }
 
-    /// What the producer's clock showed when the other one showed this.
+    /// Time on the producer's clock at time `ns` of the other one.
     pub fn producer_ts_at(&self, ns: i64) -> u64 {
         let since_ns = ns.saturating_sub(self.axis.ns);
         let producer_ns =
@@ -68,7 +68,7 @@ impl MeasuredClock {
         producer_ns.clamp(0, u64::MAX.into()) as u64
     }
 
-    /// Nanoseconds since 1970 in UTC for a stamp of the producer's, as the other host has it.
+    /// Time in UTC, in nanoseconds since 1970, for a stamp of the producer, by the other host.
     pub fn unix_at(&self, producer_ts_ns: u64) -> Option<i64> {
         let since_ns = self.axis_time(producer_ts_ns).ns.saturating_sub(self.axis.ns);
         self.unix_time_ns?.checked_add(since_ns)
@@ -83,7 +83,7 @@ fn is_zero(number: &(impl Copy + Default + PartialEq)) -> bool {
     *number == Default::default()
 }
 
-/// As 16 hexadecimal digits: a number of JSON has 53 bits.
+/// As 16 hexadecimal digits, because a JSON number has 53 bits.
 mod clock_id {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -97,7 +97,7 @@ mod clock_id {
     }
 }
 
-/// The same where it may be missing.
+/// The same for an optional value.
 pub(super) mod optional_clock_id {
     use serde::{Deserialize, Deserializer, Serializer};
 

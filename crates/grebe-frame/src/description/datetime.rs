@@ -1,4 +1,4 @@
-//! A time as SigMF writes it: RFC 3339 in UTC. Without a zone it is read as UTC, too: SigMF has no other times.
+//! A time in SigMF: RFC 3339 in UTC. Without a zone it counts as UTC too.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::Serializer;
 
 pub(super) fn serialize<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
-    // One that is beyond the year 9999 is none.
+    // Times after the year 9999 are omitted.
     match time.and_then(|time| Timestamp::try_from(time).ok()) {
         Some(time) => serializer.collect_str(&time),
         None => serializer.serialize_none(),
@@ -20,12 +20,13 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SystemTime>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
-    let time = |text: String| utc_time(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no time")));
+    let time =
+        |text: String| utc_time(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a time")));
     text.map(time).transpose()
 }
 
-/// The time that a text states in UTC: RFC 3339 as SigMF has it, or what programs write in its place: without a zone, with `UTC` or an
-/// offset behind it, with blanks, more digits than nanoseconds, without seconds, or with a leap second, which is the next minute's first.
+/// Parses a UTC time: RFC 3339 as in SigMF, or common variants. These are: no zone, `UTC` or an offset after it,
+/// blanks, more digits than nanoseconds, no seconds, or a leap second, which counts as the next minute's first.
 ///
 /// ```
 /// use grebe_frame::utc_time;
@@ -40,7 +41,7 @@ pub fn utc_time(text: &str) -> Option<SystemTime> {
     otherwise(text).or_else(plain).map(SystemTime::from)
 }
 
-/// `DATE TIME ZONE` with blanks, a `T` or nothing between them.
+/// `DATE TIME ZONE`, separated by blanks, a `T` or nothing.
 fn otherwise(text: &str) -> Option<Timestamp> {
     let upper = text.trim().to_ascii_uppercase();
     let (date, rest) = upper.split_once(['T', ' '])?;
@@ -60,7 +61,7 @@ fn otherwise(text: &str) -> Option<Timestamp> {
     (second <= 60).then(|| local.checked_sub(offset).ok()?.checked_add(leap).ok()).flatten()
 }
 
-/// How far a zone is ahead of UTC: of `Z`, `UTC`, `+02:00`, `+0200`, and of several of these, the offset.
+/// Offset of a zone from UTC: of `Z`, `UTC`, `+02:00`, `+0200`, or the offset among several of these.
 fn offset_s(zone: &str) -> Option<i64> {
     let zone = zone.replace("UTC", "").replace("GMT", "").replace(['Z', ' '], "");
     if zone.is_empty() {

@@ -1,12 +1,13 @@
-//! A description that is longer than any may be, so that it can be sent all the same.
+//! Shortens a description that is too long to send.
 
 use super::{ChannelDescription, Description, StreamAnnotation, TooLong};
 use crate::header::Header;
 
 impl Description {
-    /// As [`frames`](Self::frames), of a shorter description where this one does not fit; then also how long it was. Long names are cut
-    /// first, in their middle; then other texts are; then the last annotations are left out, what SigMF has no word for, and names.
-    /// Numbers stay: frequency, scale, time.
+    /// As [`frames`](Self::frames), shortened if it does not fit. Then also returns its original length.
+    ///
+    /// Cuts long names in their middle first, then other texts. Then drops the last annotations, keys unknown to SigMF,
+    /// and names. Numbers stay: frequency, scale, time.
     pub fn frames_that_fit(&self, next: &Header, frame_bytes_max: usize) -> (Vec<Vec<u8>>, Option<TooLong>) {
         let too_long = match self.frames(next, frame_bytes_max) {
             Ok(frames) => return (frames, None),
@@ -23,7 +24,7 @@ impl Description {
     }
 }
 
-/// Each takes something else away, given how many bytes the text may have.
+/// Steps that remove parts, given the maximum bytes of the text.
 const STEPS: [fn(&mut Description, usize); 7] = [
     |it, _| it.channels.iter_mut().for_each(|channel| cut_channel(channel, NAME_CHARS)),
     |it, _| {
@@ -42,7 +43,7 @@ fn cut_channel(channel: &mut ChannelDescription, chars: usize) {
     cut(&mut channel.unit, chars);
 }
 
-/// Keeps the ends of a text, which tell one channel from another.
+/// Keeps both ends of a text, which distinguish channels.
 fn cut(text: &mut String, chars_max: usize) {
     let chars = text.chars().count();
     if chars > chars_max {
@@ -52,7 +53,7 @@ fn cut(text: &mut String, chars_max: usize) {
     }
 }
 
-/// The last ones, as many as it takes.
+/// Removes the last ones, as many as needed.
 fn leave_out_annotations(description: &mut Description, bytes_max: usize) {
     let mut excess_bytes = description.text_bytes().saturating_sub(bytes_max);
     while excess_bytes > 0
@@ -62,6 +63,6 @@ fn leave_out_annotations(description: &mut Description, bytes_max: usize) {
     }
 }
 
-/// Longer than most names are.
+/// Longer than most names.
 const NAME_CHARS: usize = 64;
 const TEXT_CHARS: usize = 1_024;

@@ -198,7 +198,7 @@ fn no_more_annotations_are_taken_than_one_description_may_have() {
     assert_eq!(take(&more), Err(Refusal::Description));
     assert_eq!((more.bound_annotations(), most.bound_annotations()), (1, 0));
     assert_eq!(more, most);
-    // As many as the text has room for, to the byte.
+    // Exactly as many as fit.
     let mut long = Description { notes: Some("x".repeat(60_000)), ..most.clone() };
     let left_out = long.bound_annotations();
     assert!(left_out > 0 && long.text_bytes() <= TEXT_BYTES_MAX);
@@ -249,14 +249,14 @@ fn what_is_said_of_a_stream_holds_for_a_part_of_its_samples() {
     let places: Vec<_> =
         made.annotations.iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
     assert_eq!(places, [(198, 4), (200, 2), (200, 0), (u64::MAX / 10 * 2, 2)]);
-    // Sample 200 stands for sample 1,000 of the stream before, five later than the one whose time is known.
+    // Sample 200 stands for sample 1,000 of the original stream, five after the one with the known time.
     assert_eq!((made.first_sample_index, made.recorded_at), (200, Some(then() + Duration::from_micros(5))));
     assert_eq!(before.decimated(10, 2, 0.0).recorded_at, None);
     assert_eq!(of(1_000, vec![]).decimated(10, 1, 0.0), of(100, vec![]));
 }
 
 proptest! {
-    /// Damage of good frames, which random bytes would seldom get past the magic for; whatever it is, memory is bounded.
+    /// Damages good frames, because random bytes rarely pass the magic. Memory stays bounded.
     #[test]
     fn no_frames_panic(changes in prop::collection::vec((0usize..8, 0usize..264, any::<u8>(), 0usize..300), 0..40)) {
         let frames = sample().frames(&NEXT, 264).unwrap();

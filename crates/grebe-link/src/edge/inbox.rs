@@ -54,7 +54,7 @@ impl Inbox {
 
     pub(super) fn push(&self, link: u16, message: Buffer) -> Result<(), BadLink> {
         let mut state = locked(&self.0);
-        // Data of the previous era may still be waiting.
+        // Data of the previous epoch may still be waiting.
         if state.bytes > 2 * (WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX)) {
             return Err(BadLink::Window(link));
         }
@@ -66,13 +66,13 @@ impl Inbox {
         Ok(())
     }
 
-    /// Begins an era. Returns whether anybody takes its messages.
+    /// Begins an epoch. Returns whether anybody takes its messages.
     pub(super) fn begin(&self, begin: Begin) -> bool {
         let mut state = locked(&self.0);
         if state.end != End::Open {
             return false;
         }
-        // Discards an era that nobody has begun to take, so there are at most two.
+        // Discards an epoch that nobody has begun to take, so there are at most two.
         let begun = |message: &Message| if let Message::Begin(begin) = message { Some(*begin) } else { None };
         let before = state.messages.iter().enumerate().find_map(|(at, message)| Some((at, begun(message)?)));
         let mut is_fresh = begin.is_fresh;

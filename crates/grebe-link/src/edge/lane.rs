@@ -25,13 +25,13 @@ pub(super) struct Lane {
 /// A producer's knowledge of its consumer.
 #[derive(Debug, Default)]
 pub(super) struct Producer {
-    era: u32,
+    epoch: u32,
     sent: Count,
     taken: Count,
     /// Frames and samples of each batch in flight, oldest first.
     under_way: VecDeque<(u64, u64)>,
     is_away: bool,
-    /// This process replaced another one, and has not begun an era yet.
+    /// This process replaced another one, and has not begun an epoch yet.
     is_fresh: bool,
     is_closed: bool,
     end: Option<End>,
@@ -62,7 +62,7 @@ pub(super) enum Item {
 /// Whether a link has room for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
-    /// Room in this era.
+    /// Room in this epoch.
     Yes(u32),
     NotYet,
     /// The consumer takes nothing any more.
@@ -92,12 +92,12 @@ impl Lane {
         self.taken_here = None;
     }
 
-    /// Whether more is waiting than a producer may have in flight, including leftovers of the previous era.
+    /// Whether more is waiting than a producer may have in flight, including leftovers of the previous epoch.
     pub(super) fn is_overfull(&self) -> bool {
         self.queued_bytes > 2 * (WINDOW_BYTES + u64::from(FRAMES_BYTES_MAX))
     }
 
-    /// Forwards a message through this process. Discards an era that nobody has begun to take, so there are
+    /// Forwards a message through this process. Discards an epoch that nobody has begun to take, so there are
     /// at most two.
     pub(super) fn relay(&mut self, kind: Kind, message: Buffer) {
         let is_begin = |item: &Item| matches!(item, Item::Message(Kind::Begin, _));
@@ -108,7 +108,7 @@ impl Lane {
         self.push(Item::Message(kind, message));
     }
 
-    /// Registers the producing stage. A stage that replaces an earlier one begins when it is told to.
+    /// Registers the producing stage. A stage that replaces an earlier one starts on request.
     pub(super) fn open(&mut self, is_again: bool, counters: Unconfirmed) {
         self.producer.counters = Some(counters);
         self.producer.is_fresh = is_again;
@@ -116,7 +116,7 @@ impl Lane {
     }
 
     pub(super) fn room(&self, window_batches: u64) -> Room {
-        let Producer { era, sent, taken, is_away, is_closed, .. } = &self.producer;
+        let Producer { epoch, sent, taken, is_away, is_closed, .. } = &self.producer;
         let under_way = Count {
             batches: sent.batches.saturating_sub(taken.batches),
             bytes: sent.bytes.saturating_sub(taken.bytes),
@@ -126,16 +126,16 @@ impl Lane {
             self.items.len() < 2 && under_way.batches < window_batches && under_way.bytes < WINDOW_BYTES;
         match (is_closed, has_room && !is_away) {
             (true, _) => Room::Closed,
-            (false, true) => Room::Yes(*era),
+            (false, true) => Room::Yes(*epoch),
             (false, false) => Room::NotYet,
         }
     }
 
-    /// Queues frames of this process, for which that era had room.
-    pub(super) fn send(&mut self, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
+    /// Queues frames of this process, for which that epoch had room.
+    pub(super) fn send(&mut self, epoch: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
         let bytes = before.len() + frames_bytes;
         let producer = &mut self.producer;
-        if producer.is_away || producer.era != era {
+        if producer.is_away || producer.epoch != epoch {
             // The consumer has left since.
             return producer.count(batch.len() as u64, batch.samples());
         }
@@ -172,7 +172,7 @@ impl Lane {
     /// Takes an acknowledgement of the other end's consumer.
     pub(super) fn was_taken(&mut self, taken: Taken) {
         let producer = &mut self.producer;
-        if taken.era != producer.era || producer.is_away {
+        if taken.epoch != producer.epoch || producer.is_away {
             return;
         }
         producer.taken = taken.count;
@@ -210,7 +210,7 @@ impl Lane {
         self.leave();
         let producer = &mut self.producer;
         Some(Producer {
-            era: producer.era,
+            epoch: producer.epoch,
             is_away: true,
             is_fresh: std::mem::take(&mut producer.is_fresh),
             // A waiting stage must look up its link's new connection.
@@ -222,12 +222,12 @@ impl Lane {
     }
 
     /// The consumer is back, without knowledge of earlier data.
-    pub(super) fn join(&mut self, era: u32) {
+    pub(super) fn join(&mut self, epoch: u32) {
         self.leave();
         let producer = &mut self.producer;
-        (producer.era, producer.is_away) = (era, false);
+        (producer.epoch, producer.is_away) = (epoch, false);
         let (end, is_fresh) = (producer.end.clone(), std::mem::take(&mut producer.is_fresh));
-        self.push(Item::Begin(Begin { era, is_fresh }));
+        self.push(Item::Begin(Begin { epoch, is_fresh }));
         if let Some(end) = end.filter(|end| !end.is_held) {
             self.push(Item::End(end.told));
         }
@@ -266,7 +266,7 @@ impl Item {
             Self::End(end) => write(to, Kind::End, link, &end),
             Self::Closed => write(to, Kind::Closed, link, &[]),
             Self::Away => write(to, Kind::Away, link, &[]),
-            Self::Join(era) => write(to, Kind::Join, link, &era.to_le_bytes()),
+            Self::Join(epoch) => write(to, Kind::Join, link, &epoch.to_le_bytes()),
             Self::Batch(before, batch, length) => {
                 to.write_all(&Head { kind: Kind::Frames, link, length: length as u32 }.to_bytes())?;
                 to.write_all(&before)?;

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use super::buffer::Buffer;
 use super::inbox::{Inbox, Next};
-use super::lead::Lead;
+use super::link_route::LinkRoute;
 use super::message::{Begin, Count, Taken};
-use super::seam::Seam;
+use super::splice::Splice;
 
 /// Receives a stream from a stage on another host.
 ///
@@ -22,27 +22,27 @@ use super::seam::Seam;
 pub struct LinkIn {
     from: Arc<Inbox>,
     /// Sends acknowledgements to the producer.
-    tells: Arc<Lead>,
-    era: Era,
+    tells: Arc<LinkRoute>,
+    epoch: Epoch,
     /// Received message without memory so far.
     pending: Option<Buffer>,
     pool: Option<BatchPool>,
     descriptions: DescriptionReader,
     /// Received description, until it is passed to later stages.
-    said: Option<Description>,
+    received_description: Option<Description>,
     description: Option<Arc<Description>>,
-    seam: Seam,
+    splice: Splice,
     end: Option<Header>,
     /// The graph ended before the stream: it may have failed and be restarted.
     is_cut_short: bool,
     counters: Counted,
 }
 
-/// Acknowledgements since the start of this era.
+/// Acknowledgements since the start of this epoch.
 #[derive(Debug)]
-struct Era {
+struct Epoch {
     number: u32,
-    /// Whether messages belong to this era; earlier ones were sent to the previous process.
+    /// Whether messages belong to this epoch; earlier ones were sent to the previous process.
     has_begun: bool,
     taken: Count,
 }
@@ -57,40 +57,40 @@ pub struct LinkInKind {
 
 impl LinkIn {
     /// Makes a source for an inbox; `tells` leads to the producer. If the stage replaces an earlier one,
-    /// `behind` is the last era announced to the producer before. Only later eras are meant for this stage.
-    pub fn new(from: Arc<Inbox>, tells: Arc<Lead>, behind: Option<u32>) -> Self {
+    /// `after` is the last epoch announced to the producer before. Only later epochs are meant for this stage.
+    pub fn new(from: Arc<Inbox>, tells: Arc<LinkRoute>, after: Option<u32>) -> Self {
         Self {
             from,
             tells,
-            era: Era { number: behind.unwrap_or(0), has_begun: behind.is_none(), taken: Count::default() },
+            epoch: Epoch { number: after.unwrap_or(0), has_begun: after.is_none(), taken: Count::default() },
             pending: None,
             pool: None,
             descriptions: DescriptionReader::default(),
-            said: None,
+            received_description: None,
             description: None,
-            seam: Seam::default(),
+            splice: Splice::default(),
             end: None,
             is_cut_short: false,
             counters: Counted::default(),
         }
     }
 
-    /// Begins an era with the following messages.
+    /// Begins an epoch with the following messages.
     fn begin(&mut self, begin: Begin) {
-        if begin.era <= self.era.number {
+        if begin.epoch <= self.epoch.number {
             return;
         }
-        self.era = Era { number: begin.era, has_begun: true, taken: Count::default() };
+        self.epoch = Epoch { number: begin.epoch, has_begun: true, taken: Count::default() };
         self.descriptions = DescriptionReader::default();
         if begin.is_fresh {
-            (self.said, self.description) = (None, None);
-            self.seam.open();
+            (self.received_description, self.description) = (None, None);
+            self.splice.open();
         }
     }
 
     /// Joins the first frame of a restarted producer to the stream.
     fn join(&mut self, header: &Header, batch: &mut BatchMut, ctx: &Context) {
-        if let Some(gap) = self.seam.close(header, self.said.as_ref(), Instant::now()) {
+        if let Some(gap) = self.splice.close(header, self.received_description.as_ref(), Instant::now()) {
             self.counters.producer_restarts.add(1);
             self.counters.away_samples.add(gap.of_source());
             ctx.note(gap.to_string());
@@ -99,8 +99,8 @@ impl LinkIn {
     }
 
     fn describe(&mut self, batch: &mut BatchMut) {
-        if let Some(said) = self.said.take() {
-            self.description = Some(Arc::new(self.seam.described(said)));
+        if let Some(received_description) = self.received_description.take() {
+            self.description = Some(Arc::new(self.splice.described(received_description)));
         }
         batch.describe(self.description.as_ref());
     }
@@ -129,13 +129,13 @@ impl LinkIn {
         batch.describe(self.description.as_ref());
         while at < bytes {
             let rest = &batch.chunk()[at..bytes];
-            let refused = |why: Refusal| format!("what came over the link is no frame: {why}");
+            let refused = |why: Refusal| format!("invalid frame on the link: {why}");
             match Header::parse(rest) {
                 Ok(mut header) if header.frame_bytes() <= rest.len() => {
-                    if self.seam.is_open() {
+                    if self.splice.is_open() {
                         self.join(&header, batch, ctx);
                     }
-                    if self.seam.shift(&mut header)
+                    if self.splice.shift(&mut header)
                         && let Some(bytes) = batch.chunk()[at..].first_chunk_mut()
                     {
                         header.write(bytes);
@@ -143,7 +143,7 @@ impl LinkIn {
                     if !header.is_end_of_stream() {
                         // Never full: the table has room for as many frames as headers fit into the chunk.
                         let _ = batch.adopt(at, &header);
-                        self.seam.follow(&header);
+                        self.splice.follow(&header);
                     }
                     at += header.frame_bytes();
                 }
@@ -152,9 +152,9 @@ impl LinkIn {
                     let frame_bytes = DescriptionReader::frame_bytes(rest).map_err(refused)?;
                     let frame = rest.get(..frame_bytes).ok_or_else(|| refused(Refusal::Truncated))?;
                     if let Some(description) = self.descriptions.take(frame).map_err(refused)? {
-                        self.said = Some(description);
+                        self.received_description = Some(description);
                         // After a seam, the indices are unknown before the first frame.
-                        if !self.seam.is_open() {
+                        if !self.splice.is_open() {
                             self.describe(batch);
                         }
                     }
@@ -171,7 +171,7 @@ impl Stage for LinkIn {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let next = self.pending.take().map_or_else(|| self.from.pop(|| ctx.waker()), Next::Frames);
         let message = match next {
-            Next::Frames(message) if self.era.has_begun => message,
+            Next::Frames(message) if self.epoch.has_begun => message,
             Next::Frames(_) => return Ok(Outcome::Produced),
             Next::Begin(begin) => {
                 self.begin(begin);
@@ -181,7 +181,7 @@ impl Stage for LinkIn {
             Next::Ended(end) => {
                 self.end = end;
                 if let Some(end) = &mut self.end {
-                    self.seam.shift(end);
+                    self.splice.shift(end);
                 }
                 return Ok(Outcome::End);
             }
@@ -196,9 +196,9 @@ impl Stage for LinkIn {
         if !batch.is_empty() {
             output.send(batch.freeze(), ctx);
         }
-        self.seam.came(Instant::now());
-        self.era.taken.add(bytes);
-        let taken = Taken { era: self.era.number, count: self.era.taken };
+        self.splice.came(Instant::now());
+        self.epoch.taken.add(bytes);
+        let taken = Taken { epoch: self.epoch.number, count: self.epoch.taken };
         self.tells.say(|to, link| to.tell_taken(link, taken));
         Ok(Outcome::Produced)
     }
@@ -233,7 +233,7 @@ impl std::fmt::Debug for LinkIn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LinkIn")
             .field("link", &self.tells.link())
-            .field("era", &self.era)
+            .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
 }
@@ -243,7 +243,7 @@ impl Kind for LinkInKind {
     const PORTS: Ports = Ports::SOURCE;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        Err("only a graph that was cut has such a stage".into())
+        Err("only a graph split over hosts has such a stage".into())
     }
 }
 

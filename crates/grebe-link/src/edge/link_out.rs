@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::lane::{Room, Unconfirmed};
-use super::lead::Lead;
+use super::link_route::LinkRoute;
 use super::message::FRAMES_BYTES_MAX;
 use crate::announce::Announcer;
 
@@ -21,10 +21,10 @@ use crate::announce::Announcer;
 /// the edge. Ends without an error when the consumer is gone.
 #[derive(Debug)]
 pub struct LinkOut {
-    to: Arc<Lead>,
+    to: Arc<LinkRoute>,
     window_batches: u64,
     announcer: Announcer,
-    era: u32,
+    epoch: u32,
     counters: Unconfirmed,
 }
 
@@ -42,15 +42,15 @@ impl LinkOut {
     /// Makes a sink with at most `window_batches` in flight. With `is_again`, the stage replaces an earlier
     /// one, and begins when the process that runs the graph says so
     /// ([`Outbox::tell_join`](super::Outbox::tell_join)).
-    pub fn new(to: Arc<Lead>, window_batches: u64, is_again: bool) -> Self {
+    pub fn new(to: Arc<LinkRoute>, window_batches: u64, is_again: bool) -> Self {
         let counters = Unconfirmed::default();
         to.say(|to, link| to.open(link, is_again, counters.clone()));
         let window_batches = window_batches.max(1);
-        Self { to, window_batches, announcer: Announcer::once(), era: 0, counters }
+        Self { to, window_batches, announcer: Announcer::once(), epoch: 0, counters }
     }
 
-    fn send(&mut self, batch: Batch, era: u32) -> Result<(), StageError> {
-        if std::mem::replace(&mut self.era, era) != era {
+    fn send(&mut self, batch: Batch, epoch: u32) -> Result<(), StageError> {
+        if std::mem::replace(&mut self.epoch, epoch) != epoch {
             // A new consumer, without any description yet.
             self.announcer = Announcer::once();
         }
@@ -61,11 +61,12 @@ impl LinkOut {
         };
         if before.len() + frames_bytes > FRAMES_BYTES_MAX as usize {
             let most = FRAMES_BYTES_MAX >> 20;
-            return Err(
-                format!("a batch of {frames_bytes} bytes: a link between hosts takes {most} MiB").into()
-            );
+            return Err(format!(
+                "a batch of {frames_bytes} bytes: the limit of a link between hosts is {most} MiB"
+            )
+            .into());
         }
-        self.to.say(|to, link| to.send(link, era, before, batch, frames_bytes));
+        self.to.say(|to, link| to.send(link, epoch, before, batch, frames_bytes));
         Ok(())
     }
 }
@@ -73,14 +74,14 @@ impl LinkOut {
 impl Stage for LinkOut {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let (to, link, window) = (self.to.now(), self.to.link(), self.window_batches);
-        let era = match ctx.waiting(|| to.wait_for_room(link, window, STEP)) {
+        let epoch = match ctx.waiting(|| to.wait_for_room(link, window, STEP)) {
             Room::Closed if self.to.is(&to) => return Ok(Outcome::End),
             Room::Closed | Room::NotYet => return Ok(Outcome::Produced),
-            Room::Yes(era) => era,
+            Room::Yes(epoch) => epoch,
         };
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
         if !batch.is_empty() {
-            self.send(batch, era)?;
+            self.send(batch, epoch)?;
             self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         }
         Ok(Outcome::Produced)
@@ -107,7 +108,7 @@ impl Kind for LinkOutKind {
     const PORTS: Ports = Ports::SINK;
 
     fn build(self, _: &mut Site) -> Result<Box<dyn Stage>, StageError> {
-        Err("only a graph that was cut has such a stage".into())
+        Err("only a graph split over hosts has such a stage".into())
     }
 }
 

@@ -4,8 +4,8 @@
 //!   kind u8 | 0 u8 | link u16 | length u32 | length bytes        little-endian
 //! ```
 //!
-//! An *era* of a link lasts as long as the processes at both of its ends. Each era counts sent and taken data
-//! from zero. The process that runs the graph numbers the eras.
+//! An *epoch* of a link lasts as long as the processes at both of its ends. Each epoch counts sent and taken data
+//! from zero. The process that runs the graph numbers the epochs.
 
 use grebe_frame::HEADER_BYTES;
 
@@ -25,15 +25,15 @@ pub(super) enum Kind {
     Frames,
     /// End of the stream, with a final frame if the source reported its end.
     End,
-    /// Consumed data of an era: era u32, batches u64, bytes u64.
+    /// Consumed data of an epoch: epoch u32, batches u64, bytes u64.
     Taken,
     /// The consumer is closed.
     Closed,
-    /// Start of an era: its number u32, and whether the producer's process is new u32.
+    /// Start of an epoch: its number u32, and whether the producer's process is new u32.
     Begin,
     /// The consumer's host has gone away, and may return.
     Away,
-    /// The consumer's host is back: the producer must begin the era u32.
+    /// The consumer's host is back: the producer must begin the epoch u32.
     Join,
 }
 
@@ -51,13 +51,13 @@ pub enum BadLink {
     #[error("a message of an unknown kind ({0})")]
     Kind(u8),
     /// Invalid length for this kind of message.
-    #[error("a message of {0} bytes, where none may be as long")]
+    #[error("a message of {0} bytes exceeds the limit")]
     Length(u32),
     /// Unknown link, or wrong direction.
-    #[error("a message for the link {0}, which does not lead here")]
+    #[error("a message for the unknown link {0}")]
     Link(u16),
     /// Data beyond the window.
-    #[error("more came over the link {0} than was asked for")]
+    #[error("the link {0} sent more than requested")]
     Window(u16),
 }
 
@@ -108,7 +108,7 @@ impl Kind {
     }
 }
 
-/// Batches and bytes taken by a consumer, or sent by a producer, in an era.
+/// Batches and bytes taken by a consumer, or sent by a producer, in an epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) batches: u64,
@@ -127,18 +127,18 @@ impl Taken {
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
-        out[..4].copy_from_slice(&self.era.to_le_bytes());
+        out[..4].copy_from_slice(&self.epoch.to_le_bytes());
         out[4..12].copy_from_slice(&self.count.batches.to_le_bytes());
         out[12..].copy_from_slice(&self.count.bytes.to_le_bytes());
         out
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (era, rest) = bytes.split_first_chunk()?;
+        let (epoch, rest) = bytes.split_first_chunk()?;
         let (batches, rest) = rest.split_first_chunk()?;
         let count =
             Count { batches: u64::from_le_bytes(*batches), bytes: u64::from_le_bytes(*rest.first_chunk()?) };
-        Some(Self { era: u32::from_le_bytes(*era), count })
+        Some(Self { epoch: u32::from_le_bytes(*epoch), count })
     }
 }
 
@@ -147,29 +147,29 @@ impl Begin {
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
-        out[..4].copy_from_slice(&self.era.to_le_bytes());
+        out[..4].copy_from_slice(&self.epoch.to_le_bytes());
         out[4..].copy_from_slice(&u32::from(self.is_fresh).to_le_bytes());
         out
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (era, rest) = bytes.split_first_chunk()?;
+        let (epoch, rest) = bytes.split_first_chunk()?;
         let is_fresh = u32::from_le_bytes(*rest.first_chunk()?) != 0;
-        Some(Self { era: u32::from_le_bytes(*era), is_fresh })
+        Some(Self { epoch: u32::from_le_bytes(*epoch), is_fresh })
     }
 }
 
-/// Acknowledgement of a consumer in an era.
+/// Acknowledgement of a consumer in an epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    pub(super) era: u32,
+    pub(super) epoch: u32,
     pub(super) count: Count,
 }
 
-/// Precedes the first frame of an era, except for the first era of a graph.
+/// Precedes the first frame of an epoch, except for the first epoch of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begin {
-    pub(super) era: u32,
+    pub(super) epoch: u32,
     /// The producer's process is new.
     pub(super) is_fresh: bool,
 }
@@ -197,11 +197,11 @@ mod tests {
         }
         assert!(matches!(Head::parse([0; 8]), Err(BadLink::Kind(0))));
         assert!(matches!(Head::parse([1, 1, 0, 0, 0, 0, 0, 0]), Err(BadLink::Kind(1))));
-        let taken = Taken { era: 7, count: Count { batches: 1 << 40, bytes: u64::MAX } };
+        let taken = Taken { epoch: 7, count: Count { batches: 1 << 40, bytes: u64::MAX } };
         assert_eq!(Taken::parse(&taken.to_bytes()), Some(taken));
         assert_eq!(Taken::parse(&[0; 19]), None);
         for is_fresh in [false, true] {
-            let begin = Begin { era: u32::MAX, is_fresh };
+            let begin = Begin { epoch: u32::MAX, is_fresh };
             assert_eq!(Begin::parse(&begin.to_bytes()), Some(begin));
         }
         assert_eq!(Begin::parse(&[0; 7]), None);

@@ -36,7 +36,7 @@ struct State {
     line: u64,
     /// Another connection may follow this one.
     is_kept: bool,
-    /// No connection at present: keeps only the data that links need to begin an era.
+    /// No connection at present: keeps only the data that links need to begin an epoch.
     is_away: bool,
     /// Ends of streams wait for their release, because the graph here is about to end.
     holds_ends: bool,
@@ -203,9 +203,9 @@ impl Outbox {
         self.at(link, |lane| lane.open(is_again, counters));
     }
 
-    /// Queues frames of this process with their description, for which that era had room.
-    pub(super) fn send(&self, link: u16, era: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
-        self.at(link, |lane| lane.send(era, before, batch, frames_bytes));
+    /// Queues frames of this process with their description, for which that epoch had room.
+    pub(super) fn send(&self, link: u16, epoch: u32, before: Vec<u8>, batch: Batch, frames_bytes: usize) {
+        self.at(link, |lane| lane.send(epoch, before, batch, frames_bytes));
         self.news.notify_one();
     }
 
@@ -239,14 +239,14 @@ impl Outbox {
         self.tell(link, Item::Away);
     }
 
-    /// Tells the other end's producer to begin this era, because its consumer is back.
-    pub fn tell_join(&self, link: u16, era: u32) {
-        self.tell(link, Item::Join(era));
+    /// Tells the other end's producer to begin this epoch, because its consumer is back.
+    pub fn tell_join(&self, link: u16, epoch: u32) {
+        self.tell(link, Item::Join(epoch));
     }
 
-    /// Begins this era at this end's producer, because its consumer is back.
-    pub fn join(&self, link: u16, era: u32) {
-        self.at(link, |lane| lane.join(era));
+    /// Begins this epoch at this end's producer, because its consumer is back.
+    pub fn join(&self, link: u16, epoch: u32) {
+        self.at(link, |lane| lane.join(epoch));
         self.news.notify_one();
         self.room.notify_all();
     }
@@ -282,7 +282,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends the acknowledgement of this end's consumer, or of the end behind this relay.
+    /// Sends the acknowledgement of this end's consumer, or of the end beyond this relay.
     pub(super) fn tell_taken(&self, link: u16, taken: Taken) {
         let mut state = self.state();
         if !state.is_closed && !state.is_away {

@@ -79,8 +79,8 @@ fn deliver(head: Head, message: Buffer, route: &Route, answers: &Outbox) -> Resu
         (Kind::Closed, Route::Out) => answers.was_closed(link),
         (Kind::Away, Route::Out) => answers.was_left(link),
         (Kind::Join, Route::Out) => {
-            let era = message.bytes.first_chunk().ok_or(BadLink::Length(head.length))?;
-            answers.join(link, u32::from_le_bytes(*era));
+            let epoch = message.bytes.first_chunk().ok_or(BadLink::Length(head.length))?;
+            answers.join(link, u32::from_le_bytes(*epoch));
         }
         (Kind::Taken, Route::Relay(to)) => {
             to.tell_taken(link, Taken::parse(&message.bytes).unwrap_or_default());
@@ -113,14 +113,15 @@ fn next_head(from: &mut impl Read) -> Result<Option<Head>, BadLink> {
 pub fn fuzz(bytes: &[u8]) {
     use grebe_flow::StageBench;
 
-    use super::{Lead, LinkIn};
+    use super::{LinkIn, LinkRoute};
 
     let (inbox, answers, other) = (Arc::new(Inbox::default()), Arc::new(Outbox::default()), Arc::default());
     let routes =
         Routes::from([(0, Route::In(inbox.clone())), (1, Route::Out), (2, Route::Relay(Arc::clone(&other)))]);
     let _ = read_messages(bytes, &routes, &answers, answers.connect(), |_| {});
     inbox.end();
-    if let Ok(mut bench) = StageBench::new(LinkIn::new(inbox, Arc::new(Lead::new(0, answers.clone())), None))
+    if let Ok(mut bench) =
+        StageBench::new(LinkIn::new(inbox, Arc::new(LinkRoute::new(0, answers.clone())), None))
     {
         let _ = bench.end();
     }

@@ -149,8 +149,8 @@ struct Joined {
 
 const LINK: u16 = 7;
 
-fn lead(outbox: &Arc<Outbox>) -> Arc<Lead> {
-    Arc::new(Lead::new(LINK, outbox.clone()))
+fn link_route(outbox: &Arc<Outbox>) -> Arc<LinkRoute> {
+    Arc::new(LinkRoute::new(LINK, outbox.clone()))
 }
 
 impl Joined {
@@ -175,12 +175,12 @@ impl Joined {
 
         let mut graph = Graph::new();
         let source = graph.add("source", Count::new(frames));
-        let out = graph.add("out", LinkOut::new(lead(&producing), 16, false));
+        let out = graph.add("out", LinkOut::new(link_route(&producing), 16, false));
         graph.connect(source, out, queue);
         let producer = graph.start().unwrap();
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(may)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox, lead(&consuming), None));
+        let into = graph.add("in", LinkIn::new(inbox, link_route(&consuming), None));
         let sink = graph
             .add("sink", Collect { seen: Arc::clone(&seen), may: may.clone(), most, pauses_at: usize::MAX });
         graph.connect(into, sink, QueueOptions::block(4));
@@ -255,7 +255,7 @@ fn who_sends_more_than_it_may_is_not_believed() {
         [&Head { kind: Kind::Frames, link: 1, length: 1 << 20 }.to_bytes()[..], &[0; 1 << 20]].concat();
     let answers = Outbox::default();
     let line = answers.connect();
-    // Twice the window, because data of the previous era may still be waiting.
+    // Twice the window, because data of the previous epoch may still be waiting.
     let read = read_messages(&message.repeat(34)[..], &routes, &answers, line, |_| {});
     assert!(matches!(read, Err(BadLink::Window(1))), "{read:?}");
     let other = Head { kind: Kind::Closed, link: 2, length: 0 }.to_bytes();
@@ -283,7 +283,7 @@ impl Consumer {
         connect(&outbox, Routes::from([(LINK, Route::In(inbox.clone()))]), end);
         let (seen, may) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(true)));
         let mut graph = Graph::new();
-        let into = graph.add("in", LinkIn::new(inbox.clone(), lead(&outbox), behind));
+        let into = graph.add("in", LinkIn::new(inbox.clone(), link_route(&outbox), behind));
         let sink = graph.add("sink", Collect { seen: Arc::clone(&seen), may, most: usize::MAX, pauses_at });
         graph.connect(into, sink, QueueOptions::block(4));
         Self { running: graph.start().unwrap(), inbox, outbox, seen }
@@ -299,7 +299,7 @@ impl Consumer {
 fn produce(outbox: &Arc<Outbox>, frames: u64, queue: QueueOptions, is_again: bool) -> Running {
     let mut graph = Graph::new();
     let source = graph.add("source", Count::new(frames));
-    let out = graph.add("out", LinkOut::new(lead(outbox), 16, is_again));
+    let out = graph.add("out", LinkOut::new(link_route(outbox), 16, is_again));
     graph.connect(source, out, queue);
     graph.start().unwrap()
 }
@@ -321,7 +321,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     let (one, other) = crossed();
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);
     let second = Consumer::start(other, Some(1), usize::MAX);
-    // Data of an era before its start is not for it.
+    // Data of an epoch before its start is not for it.
     producing.join(LINK, 1);
     producing.join(LINK, 2);
     let counted = producer.wait().unwrap();
@@ -339,7 +339,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     // this much.
     let missing = begin / 100 - 100;
     assert!(frames <= missing && missing <= frames + 16, "{frames} of {missing}");
-    assert_eq!(after.descriptions, ["half 0", "half 1"], "it was told what the stream is");
+    assert_eq!(after.descriptions, ["half 0", "half 1"], "it has the descriptions");
     assert_eq!(after.end, Some((300_010, 10)));
 }
 
@@ -377,11 +377,11 @@ fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
 
 /// Moves both ends of a link to another connection, after reading everything on the previous one.
 fn turn(
-    leads: &[Arc<Lead>; 2],
+    leads: &[Arc<LinkRoute>; 2],
     inbox: &Arc<Inbox>,
     before: &Arc<Outbox>,
     reader: thread::JoinHandle<()>,
-    era: u32,
+    epoch: u32,
 ) -> (Arc<Outbox>, thread::JoinHandle<()>) {
     let [producing, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
     leads[0].turn(&producing);
@@ -391,14 +391,14 @@ fn turn(
     let (one, other) = crossed();
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);
     let reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
-    producing.join(LINK, era);
+    producing.join(LINK, epoch);
     (producing, reader)
 }
 
 #[test]
 fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
     let [first, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
-    let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(lead));
+    let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(link_route));
     let (one, other) = crossed();
     connect(&first, Routes::from([(LINK, Route::Out)]), one);
     let mut reader = connect(&consuming, Routes::from([(LINK, Route::In(inbox.clone()))]), other);
@@ -419,8 +419,8 @@ fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
         thread::sleep(Duration::from_millis(1));
     }
     let (mut before, mut frames) = (first, 0);
-    for era in 1..=3 {
-        (before, reader) = turn(&leads, &inbox, &before, reader, era);
+    for epoch in 1..=3 {
+        (before, reader) = turn(&leads, &inbox, &before, reader, epoch);
         may.store(true, Ordering::Release);
         frames += 500;
         while seen.lock().unwrap().indices.len() < frames {
@@ -437,7 +437,7 @@ fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
     let own = |name| counted.stage("out").unwrap().own(name).unwrap();
     let (unconfirmed, missing) = (own("unconfirmed_frames"), 3_000 - seen.indices.len() as u64);
     assert!((1..=3 * 16).contains(&unconfirmed), "{unconfirmed}");
-    // Data that arrived anyway counts too, because nobody was told.
+    // Includes data that arrived unconfirmed.
     assert!(missing <= unconfirmed, "{missing} of {unconfirmed}");
     assert_eq!(own("unconfirmed_samples"), 100 * unconfirmed);
 }

@@ -73,7 +73,7 @@ impl Train {
             Self { id: reader.u32()?, count: reader.u32()?, size: reader.u16()?, interval_ns: reader.u64()? };
         match train.is_valid() {
             true => Ok(train),
-            false => Err(Error::Malformed { what: "a train that none can send" }),
+            false => Err(Error::Malformed { what: "an impossible train" }),
         }
     }
 }

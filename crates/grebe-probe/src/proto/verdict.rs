@@ -41,7 +41,7 @@ fn limit(name: &str, direction: &Direction) -> Option<String> {
     let limit = direction.limit?;
     let Some(knee) = direction.knee_bps else {
         let said =
-            format!("{name}: there was not enough to look for the highest rate (--duration, --max-bytes)");
+            format!("{name}: too little time or data to find the highest rate (--duration, --max-bytes)");
         return (limit == LimitedBy::Unfinished).then_some(said);
     };
     let rate = mbit(knee.value);
@@ -66,7 +66,7 @@ fn limit(name: &str, direction: &Direction) -> Option<String> {
             "{name}: at least {rate}; the probe ended before a higher rate failed (--duration, --max-bytes)"
         ),
         LimitedBy::Allowed => {
-            format!("{name}: no limit found up to {rate}, the highest rate that was allowed")
+            format!("{name}: no limit found up to {rate}, the highest allowed rate")
         }
     })
 }
@@ -99,7 +99,7 @@ fn slow_tcp(name: &str, direction: &Direction, rtt_s: f64) -> Option<String> {
             knee / 8.0 * rtt_s / 1_024.0
         ),
     };
-    Some(format!("{name}: TCP reached {:.0} % of what the path carries: {why}", share * 100.0))
+    Some(format!("{name}: TCP reached {:.0} % of the path's capacity: {why}", share * 100.0))
 }
 
 fn advise(report: &Report, rtt_s: f64, sizes: &[u64]) -> Advice {

@@ -95,7 +95,7 @@ impl Parts {
                 continue;
             }
             // One that has no samples yet, or is removed just now, cannot be opened.
-            let Ok(file) = SampleFile::open(&self.base.part(number).meta()) else { continue };
+            let Ok(file) = SampleFile::open(self.base.part(number).meta()) else { continue };
             let at = held.unwrap_or(self.parts.len());
             if let Some(at) = held {
                 self.parts[at].file = file;

@@ -52,7 +52,7 @@ mod tests {
         let path = folder.path().join("x.i16");
         let samples: Vec<i16> = (0..200_000).map(|at| (at * 7) as i16).collect();
         std::fs::write(&path, samples.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-        let open = || SampleFile::open(format!("{}?channels=2&rate=1k", path.display()).as_ref()).unwrap();
+        let open = || SampleFile::open(format!("{}?channels=2&rate=1k", path.display())).unwrap();
         let mut floats = open().convert_to(SampleFormat::F32, Scaling::Full).unwrap();
         for (position, length) in [(0, 10), (50_000, 3_000), (99_990, 10), (5, 100)] {
             let block = floats.block(position, length).unwrap();

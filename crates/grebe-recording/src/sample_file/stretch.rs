@@ -180,7 +180,7 @@ mod tests {
         writer.annotate(101, 2, "there").unwrap();
         writer.finish().unwrap();
         let name = if channels <= 8 { "x.sigmf-collection" } else { "x.sigmf-meta" };
-        SampleFile::open(&folder.join(name)).unwrap()
+        SampleFile::open(folder.join(name)).unwrap()
     }
 
     fn samples(file: &mut SampleFile) -> Vec<Vec<i16>> {

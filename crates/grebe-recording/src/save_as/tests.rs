@@ -144,7 +144,7 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
     assert!(!place("x.wav").exists() && !place("x.cf32").exists(), "nothing half-written is left");
     let cancel = Cancel::default();
     cancel.cancel();
-    let cancelled = SampleFile::open(&place("whole.sigmf-meta")).unwrap().save_as(
+    let cancelled = SampleFile::open(place("whole.sigmf-meta")).unwrap().save_as(
         &place("z.i16"),
         &SaveOptions::default(),
         &cancel,
@@ -180,9 +180,9 @@ fn gaps_are_closed_or_filled_where_that_is_asked_for() {
         (GapPolicy::Zeros, "y.npy", vec![1, 2, 0, 0, 3]),
     ] {
         let options = SaveOptions { gaps, ..SaveOptions::default() };
-        let mut file = SampleFile::open(&place("gap.sigmf-meta")).unwrap();
+        let mut file = SampleFile::open(place("gap.sigmf-meta")).unwrap();
         file.save_as(&place(to), &options, &Cancel::default()).unwrap();
-        let mut made = SampleFile::open(&place(to)).unwrap();
+        let mut made = SampleFile::open(place(to)).unwrap();
         assert_eq!(made.len_samples(), expected.len() as u64, "{to}");
         let block = made.block(0, expected.len()).unwrap();
         assert_eq!(block.channel::<i16>(0).unwrap().as_ref(), expected);
@@ -199,11 +199,11 @@ fn gaps_are_closed_or_filled_where_that_is_asked_for() {
         ),
     ] {
         let options = SaveOptions { gaps, times, overwrite: true, ..SaveOptions::default() };
-        let mut file = SampleFile::open(&place("gap.sigmf-meta")).unwrap();
+        let mut file = SampleFile::open(place("gap.sigmf-meta")).unwrap();
         file.save_as(&place("x.csv"), &options, &Cancel::default()).unwrap();
         assert_eq!(std::fs::read_to_string(place("x.csv")).unwrap(), expected);
     }
-    let refused = SampleFile::open(&place("gap.sigmf-meta")).unwrap();
+    let refused = SampleFile::open(place("gap.sigmf-meta")).unwrap();
     let refused = { refused }.save_as(&place("z.csv"), &SaveOptions::default(), &Cancel::default());
     assert!(refused.unwrap_err().to_string().contains("1 gaps are in the recording"));
 }
@@ -237,7 +237,7 @@ proptest! {
         saved(&last, &place("e.sigmf-meta")).unwrap();
         for times in [false, true] {
             let options = SaveOptions { times, overwrite: true, ..SaveOptions::default() };
-            let mut file = SampleFile::open(&place("e.sigmf-meta")).unwrap();
+            let mut file = SampleFile::open(place("e.sigmf-meta")).unwrap();
             file.save_as(&place("g.csv"), &options, &Cancel::default()).unwrap();
             let named = folder.path().join(format!("g.csv?format={format}"));
             let out = place(&format!("h{times}"));
@@ -321,7 +321,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("a.i16"), vec![1; 12 << 20]).unwrap();
     std::fs::write(place("b.i16"), [5, 0, 6, 0]).unwrap();
-    let open = |name: &str| SampleFile::open(format!("{}?rate=8k", place(name).display()).as_ref()).unwrap();
+    let open = |name: &str| SampleFile::open(format!("{}?rate=8k", place(name).display())).unwrap();
     let (save, cancel) = (SaveOptions::default(), Cancel::default());
     // Cancelled, once something of it is written.
     std::thread::scope(|scope| {
@@ -358,7 +358,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     );
     let overwrite = SaveOptions { overwrite: true, ..SaveOptions::default() };
     open("b.i16").save_as(&place("x.wav"), &overwrite, &Cancel::default()).unwrap();
-    assert_eq!(SampleFile::open(&place("x.wav")).unwrap().len_samples(), 2);
+    assert_eq!(SampleFile::open(place("x.wav")).unwrap().len_samples(), 2);
     assert!(!place("x.wav.part").exists());
     // What is nobody's part stays.
     std::fs::create_dir(place("y.npy.part")).unwrap();
@@ -388,8 +388,7 @@ fn a_recording_takes_its_place_when_it_is_whole_and_what_was_there_goes() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("a.i16"), [1, 0, 2, 0, 3, 0, 4, 0]).unwrap();
-    let open =
-        |query: &str| SampleFile::open(format!("{}{query}", place("a.i16").display()).as_ref()).unwrap();
+    let open = |query: &str| SampleFile::open(format!("{}{query}", place("a.i16").display())).unwrap();
     let overwrite = SaveOptions { overwrite: true, ..SaveOptions::default() };
     open("?rate=1k&channels=2").save_as(&place("x"), &SaveOptions::default(), &Cancel::default()).unwrap();
     let again = open("?rate=1k").save_as(&place("x"), &SaveOptions::default(), &Cancel::default());
@@ -398,7 +397,7 @@ fn a_recording_takes_its_place_when_it_is_whole_and_what_was_there_goes() {
     cancel.cancel();
     let cancelled = open("?rate=1k").save_as(&place("x"), &overwrite, &cancel);
     assert!(matches!(cancelled, Err(Error::Cancelled)));
-    assert_eq!(SampleFile::open(&place("x.sigmf-collection")).unwrap().channels(), 2, "it is as it was");
+    assert_eq!(SampleFile::open(place("x.sigmf-collection")).unwrap().channels(), 2, "it is as it was");
     // As a converter that was killed leaves it.
     std::fs::create_dir(place(".x.partial")).unwrap();
     std::fs::write(place(".x.partial/x.sigmf-data"), [7]).unwrap();

@@ -258,7 +258,7 @@ mod tests {
         let found = [annotation(10, 20, "loud"), annotation(50, 0, "click")];
         assert_eq!(annotate(&both, &found).unwrap(), 2);
         assert_eq!(annotate(&both, &found).unwrap(), 0, "they are there");
-        let there = |name: &str| SampleFile::open(&folder.path().join(name)).unwrap().annotations().to_vec();
+        let there = |name: &str| SampleFile::open(folder.path().join(name)).unwrap().annotations().to_vec();
         assert_eq!(there("both_1.sigmf-meta"), [annotation(50, 20, "loud"), annotation(90, 0, "click")]);
         assert_eq!(there("both_2.sigmf-meta"), found);
         assert_eq!(there("both.sigmf-collection"), found, "and once where they are side by side");

@@ -222,10 +222,10 @@ fn what_is_being_recorded_is_not_called_cut_off() {
 
 #[test]
 fn the_electrocardiogram_is_read() {
-    let mut file = SampleFile::open(ECG.as_ref()).unwrap();
+    let mut file = SampleFile::open(ECG).unwrap();
     assert_eq!((file.sample_rate_hz(), file.channels(), file.len_samples()), (360.0, 1, 108_000));
     assert_eq!(stretches(&file), [(0, 108_000, 0)]);
-    let mut wav = SampleFile::open(ECG.replace(".sigmf-meta", ".wav").as_ref()).unwrap();
+    let mut wav = SampleFile::open(ECG.replace(".sigmf-meta", ".wav")).unwrap();
     assert_eq!(channel(&mut file, 0), channel(&mut wav, 0));
 }
 
@@ -528,10 +528,7 @@ fn blocks_of_another_shape_are_refused() {
     let error = writer.write(0, &[&[1i16], &[1, 2]]).unwrap_err().to_string();
     assert_eq!(error, "samples of a channel: 2 where 1 is expected");
     let error = writer.write(0, &[&[1f32], &[1.0]]).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the samples are f32, and i16 is needed here: a convert stage before this one makes it"
-    );
+    assert_eq!(error, "the samples are f32, but i16 is needed: put a convert stage before this one");
     assert_eq!(writer.len_samples(), 0);
 }
 

@@ -35,7 +35,7 @@ use crate::sample_file::{SampleFile, common_clock};
 ///     made.push(set.recording(number));
 ///     assert_eq!(begun.tie()?, number == 2);
 /// }
-/// let both = SampleFile::open(&set.tie(&made)?)?;
+/// let both = SampleFile::open(set.tie(&made)?)?;
 /// assert_eq!(both.channels(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -167,7 +167,7 @@ pub(super) fn write(base: &Base, recordings: &[PathBuf], sums: Sums) -> Result<(
     let mut streams = Vec::new();
     let files = match sums {
         Sums::None => Vec::new(),
-        Sums::Whole => recordings.iter().map(|path| SampleFile::open(path)).collect::<Result<Vec<_>, _>>()?,
+        Sums::Whole => recordings.iter().map(SampleFile::open).collect::<Result<Vec<_>, _>>()?,
     };
     let clock = common_clock(&files);
     for (number, path) in recordings.iter().enumerate() {

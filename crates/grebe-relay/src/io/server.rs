@@ -147,7 +147,7 @@ impl Relay {
             self.pass_on();
             self.answer();
             self.pool.extend(self.held.drain(..).map(|(slot, _)| slot));
-            self.look();
+            self.check();
         }
         Ok(self.figures())
     }
@@ -232,7 +232,7 @@ impl Relay {
     }
 
     /// Periodic work.
-    fn look(&mut self) {
+    fn check(&mut self) {
         let now = self.clock.elapsed();
         if now < self.next_look {
             return;

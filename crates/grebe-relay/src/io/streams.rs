@@ -269,7 +269,7 @@ impl Worker {
                     self.close(number, &why);
                 }
             }
-            self.look();
+            self.check();
         }
     }
 
@@ -376,7 +376,7 @@ impl Worker {
     }
 
     /// Closes connections of strangers, and those without progress.
-    fn look(&mut self) {
+    fn check(&mut self) {
         let now = self.clock.elapsed();
         if now < self.next_look {
             return;

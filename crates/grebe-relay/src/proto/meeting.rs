@@ -11,8 +11,8 @@
 //!       <~~~~~~~~~~~~~~~~~~ first packet of the session: the first route to answer is used ~~~~~~~~~~~~~~~
 //! ```
 //!
-//! The relayed route is an address like the others, the relay's own. The relay forwards datagrams from one
-//! end to the other. Direct routes get a head start.
+//! The relayed route is an address like the others, the relay's own. The relay forwards datagrams from one end to the
+//! other. Direct routes get a head start.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

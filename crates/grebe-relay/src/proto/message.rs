@@ -165,7 +165,7 @@ impl Message<'_> {
             _ => return Err(Error::Malformed { what: "of an unknown kind" }),
         };
         if reader.all().iter().any(|byte| *byte != 0) {
-            return Err(Error::Malformed { what: "bytes behind the last field" });
+            return Err(Error::Malformed { what: "extra bytes after the last field" });
         }
         Ok(message)
     }
@@ -249,7 +249,7 @@ fn write_sealed(writer: &mut Writer<'_>, sealed: &[u8]) {
 fn read_sealed<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let len = usize::from(reader.u16()?);
     if len > SEALED_BYTES_MAX {
-        return Err(Error::Malformed { what: "more candidates than there is room for" });
+        return Err(Error::Malformed { what: "too many candidates" });
     }
     Ok(reader.take(len)?)
 }

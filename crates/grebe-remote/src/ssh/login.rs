@@ -99,7 +99,7 @@ impl Login {
         if bytes > NOISE_BYTES_MAX {
             return Some(format!("it printed more than {} KiB", NOISE_BYTES_MAX >> 10));
         }
-        let waited = |within: Duration| Some(format!("after {} s it has not begun", within.as_secs()));
+        let waited = |within: Duration| Some(format!("it did not start within {} s", within.as_secs()));
         match self.logged_in {
             Some(_) if self.heard.elapsed() > SILENT_FOR => waited(SILENT_FOR),
             Some(since) if since.elapsed() > LOGIN_TIME => waited(LOGIN_TIME),

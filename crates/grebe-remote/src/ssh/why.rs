@@ -46,7 +46,7 @@ impl Purpose<'_> {
                 let bring =
                     if self.call.can_bootstrap { ", or bring this one along: --bootstrap" } else { "" };
                 format!(
-                    "there is no `{program}` at {host}: install grebe there, or say where it is: --remote-path /path/to/grebe{bring}"
+                    "`{program}` is not installed on {host}: install grebe there, or give its path: --remote-path /path/to/grebe{bring}"
                 )
             }
             Some(126) => format!("`{program}` cannot be run at {host}: {last}"),
@@ -105,7 +105,7 @@ impl Ended {
     /// Its last line of output.
     pub(crate) fn last_line(&self) -> &str {
         let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        last.unwrap_or("it said nothing")
+        last.unwrap_or("it gave no reason")
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
             (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),
             (Some(2), "error: the following required arguments were not provided:\n  <URI>", "too old"),
             (Some(1), "grebe: cannot open 0.0.0.0:80", "`grebe cp --serve` at me@lab ended: grebe: cannot"),
-            (None, "", "was killed: it said nothing"),
+            (None, "", "was killed: it gave no reason"),
         ] {
             let why = purpose.why(&Ended { status, said: said.to_owned(), ..Ended::default() });
             assert!(why.contains(words), "{why}");

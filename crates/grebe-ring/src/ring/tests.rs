@@ -126,5 +126,5 @@ fn policies_are_read_by_the_names_they_are_written_with() {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
     let error = "newest".parse::<Policy>().unwrap_err().to_string();
-    assert_eq!(error, "'newest' is no queue policy: use block, drop_oldest or drop_latest");
+    assert_eq!(error, "unknown queue policy 'newest': use block, drop_oldest or drop_latest");
 }

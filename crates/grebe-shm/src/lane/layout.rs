@@ -61,10 +61,10 @@ impl Descriptor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     /// The head moved back, or past the queued descriptors.
-    #[error("its head is at {head}, outside of what is queued")]
+    #[error("its head {head} is outside the queue")]
     Head { head: u64 },
     /// The tail moved back, or further than the number of slots.
-    #[error("its tail is at {tail}, outside of what can be queued")]
+    #[error("its tail {tail} is beyond the queue's capacity")]
     Tail { tail: u64 },
     /// A word of the returns is neither new nor old.
     #[error("a returned word is {word:#x}, neither new nor old")]

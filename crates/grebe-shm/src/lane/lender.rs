@@ -43,7 +43,7 @@ pub(crate) enum Offer<L> {
     Queued(Option<L>),
     /// Dropped.
     Dropped(L),
-    /// Returned, because there is no room and the policy is to wait.
+    /// Returned: the lane is full and the policy is to wait.
     Full(L),
 }
 
@@ -74,7 +74,7 @@ impl<L> Lender<L> {
 
     /// Offers a chunk under the lane's policy; never waits.
     pub(crate) fn offer(&mut self, lease: L, what: Descriptor) -> Result<Offer<L>, Violation> {
-        self.look()?;
+        self.refresh()?;
         if self.has_room() {
             return Ok(self.push(lease, what));
         }
@@ -114,7 +114,7 @@ impl<L> Lender<L> {
             let position = self.lent.get(chunk as usize).and_then(Option::as_ref).ok_or(not_lent)?.position;
             if position >= self.head {
                 // An honest consumer moves the head first.
-                self.look()?;
+                self.refresh()?;
                 if position >= self.head {
                     return Err(Violation::NotTaken { chunk });
                 }
@@ -126,7 +126,7 @@ impl<L> Lender<L> {
     }
 
     /// Reads the consumer's head.
-    pub(crate) fn look(&mut self) -> Result<(), Violation> {
+    pub(crate) fn refresh(&mut self) -> Result<(), Violation> {
         let head = self.words.at(HEAD).load(Ordering::Acquire);
         if head.wrapping_sub(self.head) > self.tail - self.head {
             return Err(Violation::Head { head });
@@ -151,7 +151,7 @@ impl<L> Lender<L> {
         }
     }
 
-    /// Requests a wake-up once there is room for a while. Then call [`look`](Self::look) and try once more.
+    /// Requests a wake-up once there is room for a while. Then call [`refresh`](Self::look) and try once more.
     pub(crate) fn arm(&mut self) {
         if self.tail - self.head >= self.shape.queue {
             self.words.at(WAKE_AT_HEAD).store(self.head + self.shape.queue / 2, Ordering::Relaxed);
@@ -239,7 +239,7 @@ impl<L> Lender<L> {
         );
         if claim.is_err() {
             let before = self.head;
-            self.look()?;
+            self.refresh()?;
             // Otherwise this would retry for ever.
             return if self.head == before { Err(Violation::Head { head: before }) } else { Ok(None) };
         }

@@ -66,7 +66,7 @@ proptest! {
                     free.push_back(chunk);
                 }
             }
-            lender.look().unwrap();
+            lender.refresh().unwrap();
             prop_assert_eq!(lender.queued() as usize, waiting.len());
             prop_assert!(lender.out() as usize >= waiting.len() + held.len());
         }
@@ -74,8 +74,8 @@ proptest! {
         prop_assert_eq!(lender.out() as usize, waiting.len() + held.len());
     }
 
-    /// Whatever a consumer writes into its own lane: no panic, at most its quota is out, and every lease is
-    /// returned when it is cut off.
+    /// Arbitrary writes of a consumer into its own lane cause no panic. At most its quota is on loan, and every lease
+    /// returns when it is cut off.
     #[test]
     fn a_consumer_that_writes_garbage_harms_nobody(
         policy in policies(),
@@ -108,9 +108,9 @@ fn each_lie_has_its_name() {
             assert!(matches!(lender.offer(Arc::new(()), descriptor(chunk)), Ok(Offer::Queued(None))));
         }
         borrower.pop().unwrap();
-        lender.look().unwrap();
+        lender.refresh().unwrap();
         write(&words, shape);
-        lender.reap(drop).and_then(|_| lender.look()).unwrap_err()
+        lender.reap(drop).and_then(|_| lender.refresh()).unwrap_err()
     };
     assert_eq!(lie(&|words, _| words.at(HEAD).store(0, Ordering::Relaxed)), Violation::Head { head: 0 });
     assert_eq!(lie(&|words, _| words.at(HEAD).store(4, Ordering::Relaxed)), Violation::Head { head: 4 });

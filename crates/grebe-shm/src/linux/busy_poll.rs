@@ -23,7 +23,7 @@ pub(super) struct BusyPoll {
 impl BusyPoll {
     /// Polls for a worthwhile time. Returns whether it became ready. If not, sleep and call
     /// [`slept`](Self::slept).
-    pub(super) fn look(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
+    pub(super) fn spin(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
         let mut spin = || {
             (0..SPINS).any(|_| {
                 std::hint::spin_loop();
@@ -90,7 +90,7 @@ mod tests {
     /// Whether it polls for longer than a moment, without success.
     fn looks(poll: &mut BusyPoll) -> bool {
         let mut count = 0;
-        assert!(!poll.look(|| {
+        assert!(!poll.spin(|| {
             count += 1;
             false
         }));
@@ -133,7 +133,7 @@ mod tests {
             poll.slept(SHORT);
             let found = (0..100).all(|_| {
                 let mut left = 3 * SPINS;
-                poll.look(|| {
+                poll.spin(|| {
                     left -= 1;
                     left == 0
                 })

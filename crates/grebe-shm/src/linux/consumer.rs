@@ -26,13 +26,13 @@ pub(super) struct Consumer {
     pub(super) dropped_frames: u64,
     /// Time since which the present batch has waited for this consumer.
     pub(super) waits: Option<Instant>,
-    pub(super) fate: Fate,
+    pub(super) presence: Presence,
 }
 
 /// Whether a consumer stays, or the reason for its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
-    Stays,
+pub(super) enum Presence {
+    Connected,
     HungUp,
     CutOff(String),
 }
@@ -46,7 +46,7 @@ impl Consumer {
         block_timeout: Duration,
     ) -> Option<Batch> {
         self.reap();
-        if self.fate != Fate::Stays {
+        if self.presence != Presence::Connected {
             self.waits = None;
             return None;
         }
@@ -61,7 +61,7 @@ impl Consumer {
             Ok(Offer::Full(_)) => {
                 let since = *self.waits.get_or_insert_with(Instant::now);
                 if since.elapsed() >= block_timeout {
-                    self.cut_off(format!("it took nothing for {block_timeout:?}"));
+                    self.cut_off(format!("it accepted nothing for {block_timeout:?}"));
                 }
                 None
             }
@@ -73,7 +73,7 @@ impl Consumer {
     }
 
     pub(super) fn reap(&mut self) {
-        if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.look()) {
+        if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.refresh()) {
             self.violates(violation);
         }
     }
@@ -89,12 +89,12 @@ impl Consumer {
                 }
                 Packet::Nothing => return,
                 Packet::HungUp => {
-                    self.fate = Fate::HungUp;
+                    self.presence = Presence::HungUp;
                     self.waits = None;
                     return;
                 }
                 Packet::Message(..) | Packet::Malformed(_) => {
-                    return self.cut_off("it sent a message that no consumer sends".to_owned());
+                    return self.cut_off("it sent an invalid message".to_owned());
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Consumer {
     }
 
     fn cut_off(&mut self, why: String) {
-        self.fate = Fate::CutOff(why);
+        self.presence = Presence::CutOff(why);
         self.waits = None;
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use grebe_frame::Batch;
 
-use super::consumer::{Consumer, Fate};
+use super::consumer::{Consumer, Presence};
 use super::packet;
 use crate::lane::Descriptor;
 use crate::message::Message;
@@ -48,7 +48,7 @@ impl Consumers {
     }
 
     /// Offers the batch again to consumers without room. Returns whether it still waits.
-    pub(super) fn offer_again(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
+    pub(super) fn retry_offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
         self.offer_to(|consumer| consumer.waits.is_some(), batch, what, stream)
     }
 
@@ -96,7 +96,7 @@ impl Consumers {
         let mut has_room = true;
         for consumer in self.waiting() {
             consumer.reap();
-            has_room &= consumer.fate != Fate::Stays || consumer.lender.has_room();
+            has_room &= consumer.presence != Presence::Connected || consumer.lender.has_room();
         }
         has_room
     }
@@ -123,12 +123,12 @@ impl Consumers {
 
     /// Removes consumers that are gone or must go. Chunks of those that are gone are returned.
     fn settle(&mut self, stream: &str) {
-        if self.all.iter().all(|consumer| consumer.fate == Fate::Stays) {
+        if self.all.iter().all(|consumer| consumer.presence == Presence::Connected) {
             return;
         }
-        for consumer in self.all.extract_if(.., |consumer| consumer.fate != Fate::Stays) {
-            match &consumer.fate {
-                Fate::CutOff(why) => {
+        for consumer in self.all.extract_if(.., |consumer| consumer.presence != Presence::Connected) {
+            match &consumer.presence {
+                Presence::CutOff(why) => {
                     let why = format!("{why} ('{stream}', policy {})", consumer.policy);
                     consumer.lender.cut_off();
                     // A consumer that does not read it notices the hang-up.
@@ -137,7 +137,7 @@ impl Consumers {
                     self.counted.cut_off += 1;
                     self.leaving.push(consumer);
                 }
-                Fate::HungUp | Fate::Stays => self.counted.hung_up += 1,
+                Presence::HungUp | Presence::Connected => self.counted.hung_up += 1,
             }
         }
     }

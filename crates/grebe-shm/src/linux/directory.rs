@@ -84,7 +84,7 @@ impl Directory {
         let fail = |why: String| Error::Directory { path: self.path.clone(), why };
         let found = fs::symlink_metadata(&self.path).map_err(|error| fail(error.to_string()))?;
         if !found.is_dir() {
-            return Err(fail("it is no directory".to_owned()));
+            return Err(fail("it is not a directory".to_owned()));
         }
         let own = rustix::process::getuid().as_raw();
         if found.uid() != own {

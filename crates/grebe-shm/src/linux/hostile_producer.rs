@@ -150,7 +150,7 @@ fn small_frames_that_lie_back_to_back_are_all_copied() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever a chunk and its table contain: each frame is taken whole, once and unchanged, or refused.
+    /// Any chunk and table: each frame is taken whole, once and unchanged, or refused.
     #[test]
     fn garbage_is_refused_and_the_rest_is_taken(
         offsets in prop::collection::vec((0u32..CHUNK_BYTES as u32 + 128, 0u32..3000), 1..12),

@@ -31,11 +31,11 @@ use super::consumers::Consumers;
 use super::directory::Directory;
 use super::map::{self, Mapping};
 use super::state::PublisherState;
+use crate::descriptions::{Descriptions, FRAME_BYTES_MAX};
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
 use crate::message::{CHUNK_BYTES_MAX, CHUNKS_MAX, QUEUE_MAX, Welcome, table_words_for};
 use crate::options::PublisherOptions;
-use crate::said::{FRAME_BYTES_MAX, Said};
 use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
@@ -54,7 +54,7 @@ pub struct Publisher {
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
-    said: Said,
+    descriptions: Descriptions,
     /// Present description as a frame, and its serial number.
     described: Option<Arc<Description>>,
     description_frame: Vec<u8>,
@@ -93,7 +93,7 @@ impl Publisher {
         let pool = BatchPool::over(payload.own(welcome.tables_at()), welcome.chunk_bytes as usize);
         let tables =
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
-        let said = payload.words(welcome.said_at(), Said::words(welcome.chunks));
+        let descriptions = payload.words(welcome.descriptions_at(), Descriptions::words(welcome.chunks));
         let acceptor = Some(Acceptor::start(directory, state.clone())?);
         let this = Self {
             state,
@@ -101,7 +101,7 @@ impl Publisher {
             tables,
             welcome,
             footprint,
-            said: Said::new(said, welcome.chunks),
+            descriptions: Descriptions::new(descriptions, welcome.chunks),
             described: None,
             description_frame: Vec::new(),
             serial: 0,
@@ -129,13 +129,13 @@ impl Publisher {
                 return Ok(false);
             }
             self.wait_for_room();
-            waits = self.offer_again(batch, what);
+            waits = self.retry_offer(batch, what);
         }
         Ok(true)
     }
 
     /// Lends a batch to every consumer that has room or whose policy drops; never waits. Returns whether a
-    /// blocking consumer had no room: use [`send_again`](Self::send_again) for it.
+    /// blocking consumer had no room: use [`retry_send`](Self::send_again) for it.
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
@@ -149,16 +149,16 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
-    pub fn send_again(&mut self, batch: &Batch) -> Result<bool, Error> {
+    pub fn retry_send(&mut self, batch: &Batch) -> Result<bool, Error> {
         let what = self.locate(batch)?;
-        Ok(self.offer_again(batch, what))
+        Ok(self.retry_offer(batch, what))
     }
 
     /// Sleeps until there may be room for the waiting batch, at most 50 ms.
     pub fn wait_for_room(&mut self) {
         let state = &*self.state;
         let began = Instant::now();
-        if self.busy_poll.look(|| state.lock().has_room()) {
+        if self.busy_poll.spin(|| state.lock().has_room()) {
             return;
         }
         state.lock().waiting().for_each(|consumer| consumer.lender.arm());
@@ -213,8 +213,8 @@ impl Publisher {
         self.footprint
     }
 
-    fn offer_again(&self, batch: &Batch, what: Descriptor) -> bool {
-        self.state.lock().offer_again(batch, what, &self.state.name)
+    fn retry_offer(&self, batch: &Batch, what: Descriptor) -> bool {
+        self.state.lock().retry_offer(batch, what, &self.state.name)
     }
 
     fn chunk_of(&self, batch: &Batch) -> Option<u32> {
@@ -231,8 +231,8 @@ impl Publisher {
             self.describe_anew(batch);
         }
         let serial = if self.described.is_some() { self.serial } else { 0 };
-        if self.said.serial(chunk) != serial {
-            self.said.write(chunk, serial, if serial > 0 { &self.description_frame } else { &[] });
+        if self.descriptions.serial(chunk) != serial {
+            self.descriptions.write(chunk, serial, if serial > 0 { &self.description_frame } else { &[] });
         }
     }
 
@@ -321,7 +321,7 @@ fn welcome(options: &PublisherOptions) -> Result<Welcome, Error> {
 fn footprint(welcome: &Welcome, options: &PublisherOptions) -> Footprint {
     Footprint {
         chunks_bytes: welcome.tables_at(),
-        tables_bytes: welcome.said_at() - welcome.tables_at(),
+        tables_bytes: welcome.descriptions_at() - welcome.tables_at(),
         lane_bytes: Shape::new(welcome.quota_chunks, welcome.quota_chunks).words() * 8,
         consumers_max: options.consumers_max,
     }

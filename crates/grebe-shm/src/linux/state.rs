@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use grebe_frame::Batch;
 use grebe_ring::{Policy, Signal};
 
-use super::consumer::{Consumer, Fate};
+use super::consumer::{Consumer, Presence};
 use super::consumers::Consumers;
 use super::map::{self, Mapping};
 use super::packet;
@@ -83,7 +83,7 @@ impl PublisherState {
             };
             Some(format!("it has {} consumers{leaving}, and takes no more", self.options.consumers_max))
         } else if hello.policy == Policy::Block && !self.options.allow_block {
-            Some("it waits for nobody: use drop_oldest or drop_latest instead of block".to_owned())
+            Some("it refuses block: use drop_oldest or drop_latest".to_owned())
         } else {
             None
         }
@@ -120,7 +120,7 @@ impl PublisherState {
             lent_frames: 0,
             dropped_frames: 0,
             waits: None,
-            fate: Fate::Stays,
+            presence: Presence::Connected,
         });
         drop(consumers);
         self.signal.notify();

@@ -15,11 +15,11 @@ use super::copies::Copies;
 use super::directory::{Directory, seqpacket};
 use super::map::{self, Mapping};
 use super::packet::{self, Packet};
+use crate::descriptions::Descriptions;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::message::{Hello, Message, Welcome};
 use crate::options::{SubscriberOptions, Trust};
-use crate::said::Said;
 use crate::sync::{Ordering, Words};
 
 /// Consumer's end of a stream. Batches of a producer of this user stay in place; those of any other are
@@ -36,7 +36,7 @@ pub struct Subscriber {
     borrower: Borrower,
     lent: Lent,
     tables: Words,
-    said: Said,
+    chunk_descriptions: Descriptions,
     /// Serial number of the last chunk's description.
     serial: u64,
     descriptions: DescriptionReader,
@@ -64,14 +64,14 @@ impl Subscriber {
             name: options.name.clone(),
         });
         // A producer that hangs up at once may have given a reason.
-        let said = packet::send_message(&socket, &hello, &[]);
+        let sent = packet::send_message(&socket, &hello, &[]);
         let (welcome, payload, lane) = answer(name, &socket)?;
-        said.map_err(Error::tried("speak to the producer"))?;
+        sent.map_err(Error::tried("speak to the producer"))?;
         let damaged = |what: &str| Error::Damaged { name: name.to_owned(), what: what.to_owned() };
         let shape = Shape::new(welcome.queue_batches, welcome.quota_chunks);
         for (fd, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
             if !map::is_sealed_at(fd, bytes).map_err(Error::tried("look at shared memory"))? {
-                return Err(damaged("its size is not what was said, or not sealed"));
+                return Err(damaged("its size differs from the announced one, or is not sealed"));
             }
         }
         let is_trusted =
@@ -100,7 +100,10 @@ impl Subscriber {
             borrower,
             lent,
             tables,
-            said: Said::new(payload.words(welcome.said_at(), Said::words(welcome.chunks)), welcome.chunks),
+            chunk_descriptions: Descriptions::new(
+                payload.words(welcome.descriptions_at(), Descriptions::words(welcome.chunks)),
+                welcome.chunks,
+            ),
             serial: 0,
             descriptions: DescriptionReader::default(),
             welcome,
@@ -167,7 +170,7 @@ impl Subscriber {
             return Err(damaged(format!("{} frames in chunk {}", what.frames, what.chunk)));
         }
         self.taken_bytes += self.welcome.chunk_bytes as usize;
-        if self.said.serial(what.chunk) != self.serial {
+        if self.chunk_descriptions.serial(what.chunk) != self.serial {
             self.describe(what.chunk);
         }
         Ok(Some(what))
@@ -176,12 +179,12 @@ impl Subscriber {
     /// Reads the producer's description for this chunk. An unreadable one is counted and changes nothing.
     #[cold]
     fn describe(&mut self, chunk: u32) {
-        self.serial = self.said.serial(chunk);
+        self.serial = self.chunk_descriptions.serial(chunk);
         if self.serial == 0 {
             self.descriptions.forget();
             return self.lent.describe(None);
         }
-        match self.descriptions.take(&self.said.read(chunk)) {
+        match self.descriptions.take(&self.chunk_descriptions.read(chunk)) {
             Ok(Some(description)) => self.lent.describe(Some(Arc::new(description))),
             // Unchanged.
             Ok(None) => {}
@@ -193,7 +196,7 @@ impl Subscriber {
     fn cut_off(&mut self) -> Error {
         // The reason arrived just before, or never will.
         let _ = self.listen(Duration::from_millis(100));
-        let reason = self.bye.clone().unwrap_or_else(|| "it did not say why".to_owned());
+        let reason = self.bye.clone().unwrap_or_else(|| "it gave no reason".to_owned());
         Error::CutOff { name: self.name.clone(), reason }
     }
 
@@ -207,7 +210,7 @@ impl Subscriber {
         if !self.lent.wait_for_room(timeout) {
             return Ok(false);
         }
-        if self.busy_poll.look(|| self.borrower.has_value()) {
+        if self.busy_poll.spin(|| self.borrower.has_value()) {
             return Ok(true);
         }
         let waited = self.wait_asleep(began, timeout);
@@ -383,12 +386,12 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
             Packet::Nothing => continue,
             Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
                 Ok([payload, lane]) => Ok((welcome, payload, lane)),
-                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was handed over".to_owned() }),
+                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
             },
             Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
             Packet::HungUp => Err(Error::ProducerGone(name())),
             Packet::Message(..) => {
-                Err(Error::Refused { name: name(), reason: "it said something else".to_owned() })
+                Err(Error::Refused { name: name(), reason: "it sent an unexpected message".to_owned() })
             }
             Packet::Malformed(why) => Err(Error::Refused { name: name(), reason: why.to_string() }),
         };

@@ -1,10 +1,10 @@
-//! Sound: what a microphone or a line brings, and what a loudspeaker gets: `audio:`, `audio:hw:1,0?rate=96k&format=i32`.
+//! Sound devices: `audio:`, `audio:hw:1,0?rate=96k&format=i32`.
 //!
-//! ALSA's library is loaded when a device is opened, so that grebe neither needs it to be built nor to run. PipeWire and PulseAudio
-//! are devices of ALSA's.
+//! Loads ALSA's library when a device is opened, so grebe neither builds against it nor needs it to run. ALSA offers
+//! PipeWire and PulseAudio as devices.
 //!
 //! ```text
-//!  capture: what is read, and what was missed   sink: what is written     list
+//!  capture: samples and gaps           sink: playback           list
 //!                      \---------------------------+--------------------/
 //!                                    alsa: the library, and a device (or absent)
 //! ```
@@ -37,7 +37,7 @@ use sink::AudioSink;
 
 impl Scheme for AudioStream {
     const WRITTEN: &'static str = "audio:";
-    const OTHERWISE: &'static str = "is no sound device: write audio:, or audio:hw:1,0";
+    const OTHERWISE: &'static str = "is not a sound device: write audio:, or audio:hw:1,0";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("audio:").map(Self::parse)

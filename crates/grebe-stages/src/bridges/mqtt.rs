@@ -22,7 +22,7 @@ use {
 
 impl Scheme for Mqtt {
     const WRITTEN: &'static str = "mqtt://HOST:PORT/TOPIC?format=...";
-    const OTHERWISE: &'static str = "is no topic of MQTT: write mqtt://HOST:PORT/TOPIC?format=text";
+    const OTHERWISE: &'static str = "is not an MQTT topic: write mqtt://HOST:PORT/TOPIC?format=text";
     const ABSENT: Option<&'static str> = if cfg!(feature = "mqtt") { None } else { Some("mqtt") };
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
@@ -42,7 +42,7 @@ impl Scheme for Mqtt {
         let (mqtt, patience) = (self.clone(), options.patience(self.end.reconnects));
         let open = move |cancel: &_| Session::open(&mqtt, End::Source, cancel);
         let source = self.payload.open_source(self.place(), &options, &patience, notify, open)?;
-        notify(Notice::UnseenLoss("payloads have no numbers: what the broker drops for a slow reader"));
+        notify(Notice::UnseenLoss("payloads have no numbers: drops of the broker for a slow reader"));
         Ok(source)
     }
 
@@ -59,19 +59,21 @@ impl Scheme for Mqtt {
 }
 
 stream_kinds! {
-    /// Reads what is published under a topic of an MQTT broker.
+    /// Subscribes to a topic of an MQTT broker.
     source MqttIn = "mqtt_in" of Mqtt {
-        /// The broker, the topic, and what its payloads are: mqtt://HOST:PORT/TOPIC?format=text, or samples: ?format=i16&rate=1k.
+        /// The broker, the topic and the format of payloads: mqtt://HOST:PORT/TOPIC?format=text, or samples:
+        /// ?format=i16&rate=1k.
         uri,
         /// Ends after this many samples per channel.
         samples,
-        /// Fails once nothing has come for this long.
+        /// Fails after this long without samples.
         idle_timeout,
     }
 
     /// Publishes a stream under a topic of an MQTT broker.
     sink MqttOut = "mqtt_out" of Mqtt {
-        /// The broker, the topic, and what its payloads are: mqtt://HOST:PORT/TOPIC?format=text; with &qos=1 the broker confirms each.
+        /// The broker, the topic and the format of payloads: mqtt://HOST:PORT/TOPIC?format=text. With &qos=1 the broker
+        /// confirms each.
         uri,
     }
 }

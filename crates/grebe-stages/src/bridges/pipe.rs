@@ -21,7 +21,7 @@ use kind::{PipeIn, PipeOut};
 
 impl Scheme for PipeStream {
     const WRITTEN: &'static str = "pipe:";
-    const OTHERWISE: &'static str = "is no pipe: write pipe:";
+    const OTHERWISE: &'static str = "is not a pipe: write pipe:";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name)

@@ -1,6 +1,5 @@
-//! Samples and nothing else, as other programs send and take them: over a pipe, TCP, UDP or a serial
-//! port. What they are stands in the name of the
-//! stream: `pipe:?format=cu8&rate=2.4M`.
+//! Samples without headers, for other programs, over a pipe, TCP, UDP or a serial port. The name states their format:
+//! `pipe:?format=cu8&rate=2.4M`.
 
 mod byte_stream;
 mod kind;
@@ -30,7 +29,7 @@ use crate::transport::{ByteStream, Carrier, is_text, listen, send_to};
 
 impl Scheme for RawStream {
     const WRITTEN: &'static str = "tcp://HOST:PORT?format=...";
-    const OTHERWISE: &'static str = "is no stream of plain samples: write pipe:, tcp:// or udp:// with format=, as in pipe:?format=cu8&rate=2.4M";
+    const OTHERWISE: &'static str = "is not a stream of plain samples: write pipe:, tcp:// or udp:// with format=, as in pipe:?format=cu8&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
@@ -70,7 +69,7 @@ impl Scheme for RawStream {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
                 match self.number {
                     None => {
-                        notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"))
+                        notify(Notice::UnseenLoss("the datagrams have no numbers: losses on the network"))
                     }
                     Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
                         "the datagrams are numbered in one byte: a loss of more than 127 in a row",
@@ -84,8 +83,8 @@ impl Scheme for RawStream {
             }
             carrier => {
                 let patience = options.patience(carrier.reconnects());
-                let (stream, again) = carrier.open(End::Source, &patience, notify)?;
-                let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
+                let (stream, reconnect) = carrier.open(End::Source, &patience, notify)?;
+                let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(reconnect);
                 OpenSource::of(source.bounded(&options))
             }
         };
@@ -99,9 +98,9 @@ impl Scheme for RawStream {
             let given = options.transport.datagram_bytes;
             return Ok(OpenSink::of(RawUdpSink::new(sender, self.clone(), given, datagram_bytes)));
         }
-        let (to, again) =
+        let (to, reconnect) =
             self.carrier.open(End::Sink, &options.patience(self.carrier.reconnects()), notify)?;
-        Ok(OpenSink::of(RawSink::new(to, self.clone()).reconnects(again)))
+        Ok(OpenSink::of(RawSink::new(to, self.clone()).reconnects(reconnect)))
     }
 
     fn kinds(kinds: &mut Kinds) {

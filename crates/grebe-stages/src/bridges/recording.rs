@@ -1,4 +1,4 @@
-//! Recordings: played, and made: `file:PATH`, `x.sigmf-meta`, `x.cu8?rate=2.4M`.
+//! Recordings as sources and sinks: `file:PATH`, `x.sigmf-meta`, `x.cu8?rate=2.4M`.
 
 mod kind;
 
@@ -20,14 +20,14 @@ use crate::scheme::{End, Scheme, Traits};
 
 impl Scheme for PathBuf {
     const WRITTEN: &'static str = "file:PATH";
-    const OTHERWISE: &'static str = "is no recording: write NAME.sigmf-meta, or file:PATH";
+    const OTHERWISE: &'static str = "is not a recording: write NAME.sigmf-meta, or file:PATH";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         if let Some(path) = name.strip_prefix("file:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return Some(if path.is_empty() { Err("names no file".to_owned()) } else { Ok(path.into()) });
         }
-        // Of a folder, and of a file of another kind, whoever opens it says what to name.
+        // Accepts folders and unknown files too: the error on opening names the right form.
         let path = Path::new(name);
         let is_there = || path.exists() || SampleFile::named(path).is_some();
         let is_one = !name.is_empty() && (is_recording(path) || is_table(path) || is_there());
@@ -59,22 +59,23 @@ impl Scheme for PathBuf {
     }
 }
 
-/// Opens a recording that was opened already as a source, as [`open_source`](crate::open_source) does with its path: one that was put together, for
-/// example.
+/// Opens a recording that was opened already as a source, such as a combined one. [`open_source`](crate::open_source)
+/// does the
+/// same with a path.
 ///
 /// ```no_run
 /// use grebe_recording::{Alignment, SampleFile};
 /// use grebe_stages::{SourceOptions, open_file};
 ///
 /// let receivers = ["north.sigmf-meta", "south.sigmf-meta"];
-/// let files = receivers.iter().map(|path| SampleFile::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
+/// let files = receivers.iter().map(SampleFile::open).collect::<Result<Vec<_>, _>>()?;
 /// let both = SampleFile::side_by_side(files, Alignment::Time)?;
 /// let source = open_file(both, &SourceOptions::default(), &mut |notice| eprintln!("{notice}"))?;
 /// # Ok::<(), grebe_stages::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::Recording`] for a stretch that the recording does not have, or a size of datagrams out of its range.
+/// [`Error::Recording`] if the requested range lies outside the recording, or the datagram size is out of range.
 pub fn open_file(
     file: SampleFile,
     options: &SourceOptions,
@@ -85,12 +86,15 @@ pub fn open_file(
     player(file, None, options, notify)
 }
 
-/// Opens recordings as sources that keep step: each sends its samples when they are due by one clock for all, at its own rate, or, where they
-/// know the clock of a host, at that at which its samples came by it. Gaps take their time, and who begins later waits; where they are repeated, all begin again once the last has ended. `options.start` and `length` are of
-/// the time of all, from the earliest sample on; without a speed there is no step to keep.
+/// Opens recordings as sources that keep step by one clock.
+///
+/// Each source sends its samples when they are due: at its own rate, or by the recorded clock of its host. Gaps take
+/// their time, and later recordings wait. With `repeat`, all start over after the last has ended. `options.start` and
+/// `length` count from the earliest sample of all. Without a speed the sources do not keep step.
 ///
 /// # Errors
-/// [`Error::Recording`] where a file does not say what the alignment needs (see [`Alignment`]), says no rate, or has nothing in that stretch.
+/// [`Error::Recording`] if a file lacks the metadata that the alignment needs (see [`Alignment`]), has no rate, or has
+/// no samples in that range.
 pub fn open_in_step(
     files: Vec<SampleFile>,
     alignment: Alignment,
@@ -113,7 +117,7 @@ fn player(
 ) -> Result<OpenSource, Error> {
     let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
     check_datagram_bytes(datagram_bytes)?;
-    let rate_hz = Some(file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0);
+    let rate_hz = file.rate_hz();
     let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
     let asked = options.samples.or(options.duration.map(of_duration));
     let samples = asked.unwrap_or(u64::MAX).min(file.len_samples());
@@ -126,7 +130,7 @@ fn player(
     };
     let missing = file.segments().windows(2).filter(|pair| pair[1].position < samples).map(|pair| {
         let end = pair[0].first_sample_index.saturating_add(pair[0].length_samples);
-        // One that lies before it is of another stream.
+        // A capture before the previous one belongs to another stream.
         pair[1].first_sample_index.saturating_sub(end)
     });
     let span_samples = Some(missing.fold(samples, u64::saturating_add));

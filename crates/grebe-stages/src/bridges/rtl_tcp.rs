@@ -33,7 +33,8 @@ use server::RtlTcpServer;
 
 impl Scheme for RtlTcp {
     const WRITTEN: &'static str = "rtl_tcp://HOST:PORT";
-    const OTHERWISE: &'static str = "is no rtl_tcp: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M";
+    const OTHERWISE: &'static str =
+        "is not an rtl_tcp server: write rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("rtl_tcp://").map(Self::parse)
@@ -50,7 +51,7 @@ impl Scheme for RtlTcp {
     fn check(&self, end: End) -> Result<(), String> {
         match end {
             End::Source if self.listens => {
-                Err("has listen, which makes it a server, and a server is where a stream goes to".to_owned())
+                Err("has listen, which makes it a server: a server can only be a sink".to_owned())
             }
             _ => Ok(()),
         }
@@ -68,7 +69,9 @@ impl Scheme for RtlTcp {
     fn takes(&self, format: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
         match format {
             None | Some(SampleFormat::Cu8) => Ok(()),
-            Some(format) => Err(format!("rtl_tcp carries cu8, and {format} comes in: put convert before it")),
+            Some(format) => {
+                Err(format!("rtl_tcp carries cu8, but the input is {format}: put convert before it"))
+            }
         }
     }
 
@@ -76,7 +79,7 @@ impl Scheme for RtlTcp {
         let patience = options.patience(self.reconnects);
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
-        notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
+        notify(Notice::UnseenLoss("rtl_tcp has no numbers: drops of its server"));
         let source = source.bounded(&options);
         let rate_hz = Some(self.tuning.rate_hz);
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })

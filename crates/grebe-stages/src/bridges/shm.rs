@@ -22,7 +22,7 @@ use kind::{ShmIn, ShmOut};
 
 impl Scheme for ShmName {
     const WRITTEN: &'static str = "shm://NAME";
-    const OTHERWISE: &'static str = "is no stream in shared memory: write shm://NAME";
+    const OTHERWISE: &'static str = "is not a stream in shared memory: write shm://NAME";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("shm://").map(Self::parse)
@@ -36,16 +36,16 @@ impl Scheme for ShmName {
         Traits { is_lent: true, ..Traits::LIVE }
     }
 
-    /// By what the stream is called, not by how it is made.
+    /// By the name of the stream, not by its options.
     fn claim(&self, end: End) -> Option<String> {
         (end == End::Sink).then(|| format!("the stream shm://{}", self.name))
     }
 
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         Some(format!("shm://{}", self.name))
     }
 
-    fn way_to_send(&self, _: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, _: Option<SocketAddr>) -> Option<String> {
         Some(self.uri())
     }
 
@@ -53,7 +53,7 @@ impl Scheme for ShmName {
         let subscriber = SubscriberOptions {
             policy: self.policy.unwrap_or(options.policy),
             name: options.reader.clone(),
-            // All that its share of the memory holds, however much that is.
+            // As large as its share of the memory.
             queue_batches: 1 << 16,
             ..SubscriberOptions::default()
         };
@@ -71,7 +71,7 @@ impl Scheme for ShmName {
                         notify(Notice::WaitingForStream { name: self.name.clone() });
                         is_told = true;
                     }
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                 }
                 source => {
                     let source = source?.bounded(&options);
@@ -90,7 +90,7 @@ impl Scheme for ShmName {
         if readers > 0 {
             notify(Notice::WaitingForReaders { count: readers });
         }
-        while !sink.wait_for_consumers(readers, LOOK_EVERY) {
+        while !sink.wait_for_consumers(readers, CHECK_EVERY) {
             if options.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -104,5 +104,5 @@ impl Scheme for ShmName {
     }
 }
 
-/// How soon a wait sees that it was cancelled, or that there is a stream now.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of checks for cancellation and for a new stream.
+const CHECK_EVERY: Duration = Duration::from_millis(50);

@@ -1,10 +1,10 @@
-//! Radios behind SoapySDR, whose library is loaded when one is opened: `soapy:driver=rtlsdr?frequency=100M&rate=2.4M`.
+//! SoapySDR radios: `soapy:driver=rtlsdr?frequency=100M&rate=2.4M`. The library is loaded when a radio is opened.
 //!
 //! ```text
-//!  source, sink      what is read becomes frames, frames are written
-//!    |      \-> device_time    what is missing, and when a sample was made, by the device's clock
+//!  source, sink      frames from samples, samples from frames
+//!    |      \-> device_time    gaps and times of samples, by the device's clock
 //!    v
-//!  radio             a name's settings, brought to a device     list    what there is
+//!  radio             settings of a name, applied to a device    list    devices
 //!    |                                                           |
 //!    v                                                           v
 //!  sys               the C interface: library -> device -> streams
@@ -41,7 +41,7 @@ use source::SoapySource;
 
 impl Scheme for Soapy {
     const WRITTEN: &'static str = "soapy:ARGUMENTS";
-    const OTHERWISE: &'static str = "is no radio: write soapy:driver=rtlsdr?frequency=100M&rate=2.4M";
+    const OTHERWISE: &'static str = "is not a radio: write soapy:driver=rtlsdr?frequency=100M&rate=2.4M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("soapy:").map(Self::parse)
@@ -52,7 +52,7 @@ impl Scheme for Soapy {
     }
 
     fn traits(&self) -> Traits {
-        // Its clock may be set to UTC.
+        // The device's clock may be set to UTC.
         Traits { is_local: false, ..Traits::LIVE }
     }
 
@@ -62,7 +62,7 @@ impl Scheme for Soapy {
 
     fn samples(&self) -> Samples {
         let channels = Some(self.channels.len().max(1) as u32);
-        // Without a word, the format is the device's own, which nobody knows yet.
+        // Without an option the format is that of the device, which is not known yet.
         Samples { channels, format: self.format, rate_hz: self.rate_hz }
     }
 
@@ -73,14 +73,14 @@ impl Scheme for Soapy {
         let (driver, hardware) = source.made_by();
         let tuned = source.tuned();
         notify(Notice::Radio(format!("{hardware}: {}", source.words())));
-        for (what, asked, is) in [
+        for (what, requested, is) in [
             ("samples per second", self.rate_hz, tuned.rate_hz),
             ("Hz", self.frequency_hz, tuned.frequency_hz),
         ] {
-            // Drivers take the nearest that there is, and say nothing.
-            if let Some(asked) = asked.filter(|asked| (asked - is).abs() > asked * NEAR) {
+            // Drivers choose the nearest setting without reporting it.
+            if let Some(requested) = requested.filter(|requested| (requested - is).abs() > requested * NEAR) {
                 notify(Notice::Radio(format!(
-                    "{hardware} has {is} {what}, and not the {asked} that were asked for"
+                    "{hardware} has {is} {what} instead of the requested {requested}"
                 )));
             }
         }
@@ -103,10 +103,10 @@ impl Scheme for Soapy {
     }
 }
 
-/// So near is as asked: oscillators are divided by whole numbers.
+/// Tolerance, because oscillators are divided by integers.
 const NEAR: f64 = 1e-4;
-/// Drivers that do not tell of what the device, or the library below them, has dropped (read in their sources).
+/// Drivers that do not report drops of the device or of the library below (according to their sources).
 const HIDES_LOSS: [(&str, &str); 2] = [
-    ("PlutoSDR", "the driver plutosdr does not tell of overflows: what the device drops"),
-    ("Airspy", "the driver airspy tells of its own buffer only: what is dropped on USB"),
+    ("PlutoSDR", "the driver plutosdr does not report overflows: drops of the device"),
+    ("Airspy", "the driver airspy reports only its own buffer: drops on USB"),
 ];

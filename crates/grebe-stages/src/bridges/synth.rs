@@ -14,7 +14,7 @@ use crate::scheme::{End, Scheme, Traits};
 
 impl Scheme for Synth {
     const WRITTEN: &'static str = "synth:";
-    const OTHERWISE: &'static str = "is no generator: write synth:, or synth:sine?rate=1M";
+    const OTHERWISE: &'static str = "is not a generator: write synth:, or synth:sine?rate=1M";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("synth:").map(uri::parse)
@@ -35,7 +35,7 @@ impl Scheme for Synth {
         }
     }
 
-    /// Its datagram size and latency are those of the transport.
+    /// Its options include the datagram size and the latency of the transport.
     fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
         check_datagram_bytes(datagram_bytes)?;

@@ -57,11 +57,11 @@ impl Scheme for UdpStream {
         self.at.datagram_bytes()
     }
 
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         (self.wire == Wire::Every).then(|| format!("udp://{}", self.at))
     }
 
-    fn way_to_send(&self, at: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, at: Option<SocketAddr>) -> Option<String> {
         at.map(|at| format!("udp://{}", reachable(at)))
     }
 

@@ -1,9 +1,9 @@
-//! VITA-49 radio transport (VRT), with DIFI as one of its profiles: samples in UDP packets with a header that many receivers and modems
-//! share.
+//! VITA-49 radio transport (VRT), with DIFI as a profile: samples in UDP packets with a header that many receivers and
+//! modems share.
 //!
 //! ```text
-//!  datagram -> prologue (what stands before the payload) -> continuity (what is missing) -> source: frames
-//!                    \-> context (what the samples are) -> payload_format
+//!  datagram -> prologue (header) -> continuity (gaps) -> source: frames
+//!                    \-> context (signal properties) -> payload_format
 //!  frames -> sink -> prologue, context
 //! ```
 
@@ -11,7 +11,6 @@ mod byte_order;
 mod class;
 mod context;
 mod continuity;
-mod heard;
 mod intake;
 mod kind;
 mod packets;
@@ -21,6 +20,7 @@ mod sample_clock;
 mod sink;
 mod source;
 mod stamp;
+mod streams;
 mod template;
 mod uri;
 
@@ -46,7 +46,7 @@ use crate::transport::{listen, reachable, send_to};
 
 impl Scheme for Vita49Stream {
     const WRITTEN: &'static str = "vrt://HOST:PORT";
-    const OTHERWISE: &'static str = "is no VITA-49 stream: write vrt://HOST:PORT";
+    const OTHERWISE: &'static str = "is not a VITA-49 stream: write vrt://HOST:PORT";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("vrt://").map(Self::parse)
@@ -64,12 +64,12 @@ impl Scheme for Vita49Stream {
         (end == End::Source).then(|| format!("the address {}", self.uri()))
     }
 
-    /// What reads them on this machine is another program, which may not expect longer ones.
+    /// Readers on this machine are other programs, which may not expect longer packets.
     fn datagram_bytes(&self) -> Result<usize, Error> {
         Ok(DATAGRAM_BYTES)
     }
 
-    fn way_to_send(&self, at: Option<SocketAddr>) -> Option<String> {
+    fn uri_for_senders(&self, at: Option<SocketAddr>) -> Option<String> {
         at.map(|at| format!("vrt://{}", reachable(at)))
     }
 

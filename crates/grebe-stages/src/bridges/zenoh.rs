@@ -1,11 +1,11 @@
-//! Streams over Zenoh, and streams that are found by name.
+//! Streams over Zenoh, and streams by name.
 //!
 //! ```text
-//!  announced.rs  a sink that announces a stream, and sends it over Zenoh to who asks
-//!    on_request.rs  and by UDP, to who asks for that
-//!  named.rs      a source by name: finds the producer, takes the best way, finds it again when it returns
-//!    ways.rs     which ways there are, and which is the best from here
-//!    asking.rs   asks a producer for datagrams, and looks after whether they come
+//!  announced.rs  a sink that announces a stream, and sends it over Zenoh on request
+//!    on_request.rs  and by UDP, on request
+//!  named.rs      a source by name: finds the producer, takes the best route, finds it again when it returns
+//!    routes.rs   the possible routes, and the best from here
+//!    asking.rs   requests datagrams from a producer, and checks that they arrive
 //!  sink.rs, source.rs   zenoh://KEY: frames in messages
 //! ```
 
@@ -14,12 +14,12 @@ mod asking;
 mod kind;
 mod named;
 mod on_request;
+mod routes;
 mod sink;
 mod source;
 mod uri;
-mod ways;
 
-pub use uri::{NamedStream, Way, ZenohKey};
+pub use uri::{NamedStream, Route, ZenohKey};
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ use crate::session::Bounded as _;
 
 impl Scheme for ZenohKey {
     const WRITTEN: &'static str = "zenoh://KEY";
-    const OTHERWISE: &'static str = "is no key of Zenoh's: write zenoh://WORD/WORD";
+    const OTHERWISE: &'static str = "is not a Zenoh key: write zenoh://WORD/WORD";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("zenoh://").map(Self::parse)
@@ -58,13 +58,13 @@ impl Scheme for ZenohKey {
         (end == End::Sink).then(|| format!("the key {}", self.key))
     }
 
-    fn way_to_read(&self) -> Option<String> {
+    fn uri_for_readers(&self) -> Option<String> {
         Some(format!("zenoh://{}", self.key))
     }
 
     fn open_source(&self, options: SourceOptions, _: Notify<'_>) -> Result<OpenSource, Error> {
         let reader = ReaderOptions {
-            // A link that waits holds up whatever comes by it: only where the name says so.
+            // Blocking would hold up the whole link, so only the name can request it.
             policy: Some(options.policy).filter(|policy| *policy != Policy::Block),
             listens_on: options.listens_on,
         };
@@ -86,7 +86,7 @@ impl Scheme for ZenohKey {
 impl Scheme for NamedStream {
     const WRITTEN: &'static str = "a name such as lab/mast3/adc";
     const OTHERWISE: &'static str =
-        "is no name of a stream: write words with slashes between, such as lab/mast3/adc";
+        "is not a stream name: write words with slashes between, such as lab/mast3/adc";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         Self::parse(name)
@@ -94,7 +94,7 @@ impl Scheme for NamedStream {
 
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
-        self.way.map_or(Ok(()), |way| write!(f, "?way={}", way.name()))
+        self.route.map_or(Ok(()), |route| write!(f, "?route={}", route.name()))
     }
 
     fn traits(&self) -> Traits {
@@ -102,10 +102,10 @@ impl Scheme for NamedStream {
     }
 
     fn check(&self, end: End) -> Result<(), String> {
-        match self.way {
-            Some(way) if end == End::Sink => Err(format!(
-                "says way={}, which is for who reads: say where else it goes by --to",
-                way.name()
+        match self.route {
+            Some(route) if end == End::Sink => Err(format!(
+                "has route={}, which is for readers: give other destinations with --to",
+                route.name()
             )),
             _ => Ok(()),
         }
@@ -115,7 +115,7 @@ impl Scheme for NamedStream {
         (end == End::Sink).then(|| format!("the name {}", self.name))
     }
 
-    /// Who asks for it by UDP is on another host; over Zenoh many frames go in a message.
+    /// Readers by UDP are on other hosts; over Zenoh a message holds many frames.
     fn datagram_bytes(&self) -> Result<usize, Error> {
         Ok(DATAGRAM_BYTES)
     }
@@ -124,7 +124,7 @@ impl Scheme for NamedStream {
         let subscriber = SubscriberOptions {
             policy: options.policy,
             name: options.reader,
-            // All that its share of the memory holds, however much that is.
+            // As large as its share of the memory.
             queue_batches: 1 << 16,
             ..SubscriberOptions::default()
         };
@@ -144,7 +144,7 @@ impl Scheme for NamedStream {
     fn open_sink(&self, options: &SinkOptions, notify: Notify<'_>) -> Result<OpenSink, Error> {
         let lab = Lab::shared()?;
         let sink =
-            AnnouncedSink::open(&lab, &self.name, &options.producer, &options.ways, &options.transport)?;
+            AnnouncedSink::open(&lab, &self.name, &options.producer, &options.routes, &options.transport)?;
         notify(Notice::Announced { name: self.name.to_string(), reach: lab.reach().to_owned() });
         Ok(OpenSink::of(sink))
     }

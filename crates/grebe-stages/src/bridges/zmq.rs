@@ -1,13 +1,13 @@
-//! ZeroMQ as GNU Radio's blocks speak it: `zmq://HOST:PORT?type=sub&format=cf32&rate=1M`.
+//! ZeroMQ for GNU Radio's blocks: `zmq://HOST:PORT?type=sub&format=cf32&rate=1M`.
 //!
-//! The protocol is ZMTP 3.0 without encryption, which is small for these four types of sockets, so there is no library:
+//! ZMTP 3.0 without encryption is small for these four socket types, so no library is needed:
 //!
 //! ```text
 //!  both ends                     greeting (64 bytes), READY with the type of the socket
-//!  SUB -> PUB                    what it wants to get: the first bytes of messages
+//!  SUB -> PUB                    subscription: the first bytes of messages
 //!  PUB -> SUB, PUSH -> PULL      messages: a flag, a length, the bytes; a message may have several parts
 //!
-//!  a message of GNU Radio's      [key] ([header with tags] samples)
+//!  a message of GNU Radio        [key] ([header with tags] samples)
 //! ```
 
 mod kind;
@@ -37,7 +37,7 @@ use uri::Socket;
 
 impl Scheme for Zmq {
     const WRITTEN: &'static str = "zmq://HOST:PORT?format=...";
-    const OTHERWISE: &'static str = "is no ZeroMQ: write zmq://HOST:PORT?type=sub&format=cf32";
+    const OTHERWISE: &'static str = "is not a ZeroMQ stream: write zmq://HOST:PORT?type=sub&format=cf32";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("zmq://").map(Self::parse)
@@ -68,7 +68,7 @@ impl Scheme for Zmq {
         let peer = patience.open(notify, |_| meeting.open(patience.cancel, patience.within))?;
         let source = reader::source(self, meeting, peer);
         if self.loses_unseen(socket) {
-            notify(Notice::UnseenLoss("there are no tags: what a PUB drops for a slow reader"));
+            notify(Notice::UnseenLoss("messages without tags: drops of a PUB for a slow reader"));
         }
         let source = source.bounded(&options);
         Ok(OpenSource { rate_hz: self.raw.known_rate_hz(), ..OpenSource::of(source) })

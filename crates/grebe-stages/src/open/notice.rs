@@ -1,4 +1,4 @@
-//! What a person may want to know while a stream is opened.
+//! Notices while a stream is opened.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,79 +6,79 @@ use std::net::SocketAddr;
 use grebe_datagram::Granted;
 use grebe_shm::Footprint;
 
-/// Who is told what a person may want to know.
+/// Receives notices.
 pub(crate) type Notify<'a> = &'a mut dyn FnMut(Notice);
 
-/// What a person may want to know while a stream is opened; its text is a line for them.
+/// A non-fatal notice about opening a stream. Its text is one line for the user.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The stream in shared memory is not there yet.
+    /// The stream in shared memory does not exist yet.
     WaitingForStream {
         /// The stream.
         name: String,
     },
-    /// Nobody announces a stream of this name yet.
+    /// No host announces a stream of this name yet.
     WaitingForName {
         /// The stream.
         name: String,
-        /// How far is looked.
+        /// The scope of the search.
         reach: String,
     },
-    /// How a stream is read that was asked for by its name.
-    Way {
+    /// The route of a stream that was opened by name.
+    Route {
         /// The stream.
         name: String,
-        /// Who makes it.
+        /// Its producer.
         from: String,
-        /// The URI that is read.
+        /// The URI of the route.
         by: String,
     },
-    /// Nothing comes of a stream although its producer sends.
+    /// The producer sends, but no frame arrives.
     NothingComes {
         /// The stream.
         name: String,
-        /// How it is read.
+        /// The lab's reach.
         reach: String,
     },
-    /// A stream is announced under this name.
+    /// The stream is announced under this name.
     Announced {
         /// The stream.
         name: String,
-        /// How far that is seen.
+        /// The scope of the announcement.
         reach: String,
     },
-    /// A stream in shared memory was made.
+    /// A stream in shared memory was created.
     Lending {
         /// The stream.
         name: String,
         /// Its memory.
         footprint: Footprint,
     },
-    /// The stream begins once so many read it.
+    /// The stream starts after this many readers have joined.
     WaitingForReaders {
-        /// How many.
+        /// Number of readers.
         count: usize,
     },
-    /// The kernel gave a smaller socket buffer than was asked for.
+    /// The kernel granted a smaller socket buffer than requested.
     SmallBuffer(Granted),
-    /// A stream over TCP listens there.
+    /// A stream over TCP waits for a connection.
     WaitingForConnection {
-        /// What it is called there: `tcp`.
+        /// The scheme of its URI: `tcp`.
         scheme: &'static str,
-        /// With the port that the system chose where none was named.
+        /// With the port that the system chose for port 0.
         address: SocketAddr,
     },
-    /// The other end, or a device, is not there yet, and is waited for.
+    /// The other end, or a device, is missing, and the stream waits for it.
     NotThereYet {
-        /// What opening it said.
+        /// The error of opening it.
         why: String,
     },
-    /// What is lost cannot be seen, and why.
+    /// Losses are invisible, for this reason.
     UnseenLoss(&'static str),
-    /// Which radio was opened, and what it is set to.
+    /// The radio and its settings.
     Radio(String),
-    /// How a recording is read: scaling, a recorder that was cut off.
+    /// A note about a recording: scaling, or an interrupted recorder.
     Recording(String),
 }
 
@@ -86,8 +86,8 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Notice::WaitingForStream { name } => write!(f, "waiting for the stream shm://{name}"),
-            Notice::WaitingForName { name, reach } => write!(f, "waiting for {name}; asked: {reach}"),
-            Notice::Way { name, from, by } => write!(f, "{name} of {from} by {by}"),
+            Notice::WaitingForName { name, reach } => write!(f, "waiting for {name} (searching {reach})"),
+            Notice::Route { name, from, by } => write!(f, "{name} of {from} by {by}"),
             Notice::NothingComes { name, reach } => write!(
                 f,
                 "nothing comes of {name}, although its producer sends: the access control at {reach} may not let this user receive it \

@@ -1,4 +1,4 @@
-//! How a source or a sink is opened.
+//! Options of sources and sinks.
 
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
@@ -13,103 +13,104 @@ use crate::error::Error;
 use crate::transport::{HostPort, Patience};
 use crate::tuner::Tuner;
 
-/// How frames travel. Both ends have these options.
+/// Transport of frames, for both ends.
 #[derive(Debug, Clone)]
 pub struct Transport {
-    /// Bytes of the datagrams that frames should fit into, 80 to 65,507; `None`: 1400 beyond this machine, 65,000 within it.
+    /// Bytes of the datagrams that frames should fit into, 80 to 65,507. `None`: 1400 to other hosts, 65,000 on this
+    /// machine.
     pub datagram_bytes: Option<usize>,
-    /// Datagrams per system call, 1 to 128; 1 has the lowest latency.
+    /// Datagrams per system call, 1 to 128. 1 has the lowest latency.
     pub burst: usize,
-    /// End-to-end latency budget: a source gathers for up to a quarter of it, a receiver sleeps for up to a half.
+    /// End-to-end latency budget: a source collects for up to a quarter of it, a receiver sleeps for up to a half.
     pub latency: Duration,
 }
 
-/// How a source is opened. Each scheme uses the options that mean something to it.
+/// Options of a source. Each scheme uses the applicable ones.
 #[derive(Debug)]
 pub struct SourceOptions {
-    /// How frames travel.
+    /// Transport of frames.
     pub transport: Transport,
-    /// What the producer of a stream in shared memory calls this reader.
+    /// Name of this reader towards the producer of shared memory.
     pub reader: String,
-    /// What happens when this reader of shared memory is too slow, where the URI does not say.
+    /// Policy of a slow reader of shared memory, unless the URI has one.
     pub policy: Policy,
-    /// Whether to wait for a stream in shared memory that is not there yet.
+    /// Whether to wait for a stream in shared memory that does not exist yet.
     pub waits: bool,
-    /// Whether a source over UDP or shared memory waits for the next stream where one ends. The frame that ends a stream then goes
-    /// on too, so that whoever reads knows.
+    /// Whether a source over UDP or shared memory waits for the next stream at the end of one. The end frame is then
+    /// sent on, so that readers see it.
     pub listens_on: bool,
-    /// Takes a pipe that is closed without an end of stream for one that has ended: not every program sends one.
+    /// Whether a pipe closed without an end frame ends the stream normally, because not every program sends one.
     pub ends_with_writer: bool,
     /// Ends the stream after this many samples per channel.
     pub samples: Option<u64>,
     /// Ends a recording after this much of the signal.
     pub duration: Option<Duration>,
-    /// Fails once the sender has been silent for this long, also where it never came.
+    /// Fails when the sender is silent for this long, also before its first frame.
     pub idle_timeout: Option<Duration>,
-    /// Fails where the other end is not there after this long; `None`: `idle_timeout` holds here too.
+    /// Fails if the other end is missing for this long; `None`: as `idle_timeout`.
     pub open_timeout: Option<Duration>,
-    /// Plays a recording at so many times its rate; `None`: as fast as it is taken.
+    /// Playback speed of a recording, as a multiple of its rate; `None`: as fast as the reader accepts.
     pub speed: Option<f64>,
-    /// Begins a recording again at its end, for ever.
+    /// Repeats a recording for ever.
     pub repeat: bool,
-    /// Plays of a recording what lies behind so much of the signal, and no more than `length` of it: what `repeat` repeats.
+    /// Start position in a recording. With `length` it selects the part that `repeat` repeats.
     pub start: Duration,
-    /// See `start`; `None`: to the end.
+    /// Length to play from `start`; `None`: to the end.
     pub length: Option<Duration>,
-    /// Memory that a generator or a UDP source writes into, instead of its own: [`OpenSink::pool`](crate::OpenSink::pool).
+    /// Memory for a generator or a UDP source to write into: [`OpenSink::pool`](crate::OpenSink::pool).
     pub pool: Option<BatchPool>,
-    /// Tunes the receiver that is opened, in place of a tuner of its own: it is told what the receiver is tuned to.
+    /// Tunes the opened receiver in place of its own tuner. The receiver sets its initial tuning.
     pub tuner: Option<Tuner>,
-    /// Ends the wait for a stream.
+    /// Cancels the wait for a stream.
     pub cancel: Cancel,
 }
 
-/// How a sink is opened. Each scheme uses the options that mean something to it.
+/// Options of a sink. Each scheme uses the applicable ones.
 #[derive(Debug, Clone, Default)]
 pub struct SinkOptions {
-    /// How frames travel.
+    /// Transport of frames.
     pub transport: Transport,
-    /// Ends a recording after this much of the signal, to the sample.
+    /// Ends a recording after exactly this much of the signal.
     pub duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
-    /// Memory for what of a recording waits for the disk, in bytes; 256 MiB where it is not given.
+    /// Write buffer of a recording in bytes; default 256 MiB.
     pub buffer_bytes: Option<usize>,
-    /// How a recording is written to the disk.
+    /// Write method of a recording.
     pub way: WriteWay,
-    /// Records in parts, `NAME_000001`, ..., each a recording of its own: one ends between two frames, and the next goes on with the next
-    /// sample. They are counted on behind those that are there.
+    /// Records in parts `NAME_000001`, ..., each a recording without a gap to the next. Numbers continue after existing
+    /// parts.
     pub rotate: Option<Rotate>,
-    /// The most bytes that the parts may have together, with the one that is written: the oldest are removed.
+    /// Maximum bytes of all parts. The oldest are removed.
     pub keep_bytes: Option<u64>,
-    /// Makes a ring of the recording, whose path is then that of a folder: in parts there, of which the oldest are removed for as long as
-    /// it goes on.
+    /// Records a ring. Its path is a folder of parts, of which the oldest are removed while it runs.
     pub ring: Option<RingLength>,
-    /// Is told what the ring is made of, once the stream is known and before anything is written.
+    /// Receives the plan of the ring, once the stream is known and before anything is written.
     pub ring_plan: Option<Sender<RingPlan>>,
-    /// Ends a recording before it has more bytes of samples, of all channels and parts.
+    /// Ends a recording before its samples, of all channels and parts, exceed this.
     pub bytes_max: Option<u64>,
-    /// Other disks that take turns with that of the recording, so that it is written at the rates of all: folders, or recordings there.
+    /// Additional disks to stripe the recording over, at the sum of their rates: folders, or recordings in them.
     pub more_disks: Vec<PathBuf>,
-    /// Is told which of several disks is left out because it is full or fails, while the others go on.
+    /// Receives the disks that are dropped because they are full or fail, while the others continue.
     pub left_out: Option<Sender<LeftOut>>,
-    /// Hands out the sink's own memory, where it has some, for the source to write into. Nothing is copied then, and the sink
-    /// takes nothing else.
+    /// Offers the sink's own memory, if it has some, for the source to write into. This avoids a copy, and the sink
+    /// then accepts no other batches.
     pub lends_pool: bool,
-    /// Bytes of the largest frame, header included, that a stream in shared memory has to hold; `None`: 256 KiB.
+    /// Maximum bytes of a frame in shared memory, header included; `None`: 256 KiB.
     pub frame_bytes_max: Option<usize>,
-    /// Is told what clients of an `rtl_tcp` server ask for: the receiver that the stream comes from ([`OpenSource::tuner`](crate::OpenSource::tuner)).
+    /// Receives the commands of an `rtl_tcp` server's clients: the tuner of the stream's receiver
+    /// ([`OpenSource::tuner`](crate::OpenSource::tuner)).
     pub tuner: Option<Tuner>,
-    /// What announces of the stream call this command.
+    /// Name of this command in announcements.
     pub producer: String,
-    /// URIs by which readers elsewhere get a stream that is announced, beside Zenoh.
-    pub ways: Vec<String>,
-    /// Ends the wait for readers.
+    /// URIs by which other hosts can read an announced stream, beside Zenoh.
+    pub routes: Vec<String>,
+    /// Cancels the wait for readers.
     pub cancel: Cancel,
 }
 
 impl Default for Transport {
-    /// Datagrams as suit the path, 128 per call, 500 us.
+    /// Datagrams that suit the path, 128 per call, 500 us.
     fn default() -> Self {
         Self { datagram_bytes: None, burst: 128, latency: Duration::from_micros(500) }
     }
@@ -126,28 +127,28 @@ impl Transport {
         Ok(options)
     }
 
-    /// How long a block may wait for others to travel with.
+    /// Maximum wait of a block for others to send with.
     pub(crate) fn flush_every(&self) -> Duration {
         self.latency / 4
     }
 }
 
 impl SourceOptions {
-    /// For what is not there when it is opened.
+    /// Waiting for an end that is missing when the stream is opened.
     pub(crate) fn patience(&self, waits: bool) -> Patience<'_> {
         Patience { waits, within: self.open_timeout.or(self.idle_timeout), cancel: &self.cancel }
     }
 }
 
 impl SinkOptions {
-    /// For what is not there when it is opened.
+    /// Waiting for an end that is missing when the stream is opened.
     pub(crate) fn patience(&self, waits: bool) -> Patience<'_> {
         Patience { waits, within: None, cancel: &self.cancel }
     }
 }
 
 impl Default for SourceOptions {
-    /// All of the stream, without waiting for it; a recording as fast as it is taken.
+    /// The whole stream, without waiting for it. A recording plays as fast as the reader accepts.
     fn default() -> Self {
         Self {
             transport: Transport::default(),

@@ -1,17 +1,17 @@
-//! Which serial ports there are.
+//! Lists serial ports.
 
 use std::path::Path;
 
-/// Something that can be opened here and now.
+/// A device that can be opened now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// What to call it: `serial:///dev/ttyACM0`.
+    /// Its URI: `serial:///dev/ttyACM0`.
     pub uri: String,
-    /// What it is, in its own words; empty where it has none.
+    /// Its own description, possibly empty.
     pub what: String,
 }
 
-/// The serial ports of this machine, those on USB first; none where the system does not list them (only Linux does).
+/// The serial ports of this machine, USB first. Empty except on Linux.
 pub fn serial_ports() -> Vec<Device> {
     ports_in(Path::new("/sys/class/tty"))
 }
@@ -25,11 +25,11 @@ fn ports_in(class: &Path) -> Vec<Device> {
     ports.into_iter().map(|(_, device)| device).collect()
 }
 
-/// A port, and whether it is on USB; `None`: a terminal without hardware.
+/// A port, and whether it is on USB. `None`: a terminal without hardware.
 fn port(class: &Path, name: &str) -> Option<(bool, Device)> {
     let entry = class.join(name);
     let device = entry.join("device").canonicalize().ok()?;
-    // The kernel has places for ports that the machine does not have: of type 0.
+    // The kernel lists ports that the machine does not have, with type 0.
     if line_of(&entry.join("type")).is_some_and(|kind| kind == "0") {
         return None;
     }

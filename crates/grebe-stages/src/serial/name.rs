@@ -1,4 +1,4 @@
-//! What the name of a serial port says.
+//! Name and options of a serial port.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ pub(crate) struct SerialEnd {
     /// 1 or 2.
     pub(crate) stop_bits: u8,
     pub(crate) flow: Flow,
-    /// Whether DTR falls when the port is closed.
+    /// Whether closing the port drops DTR.
     pub(crate) hangs_up: bool,
-    /// It is opened again once it was unplugged.
+    /// Whether to reopen an unplugged port.
     pub(crate) reconnects: bool,
 }
 
@@ -28,24 +28,22 @@ pub(crate) enum Parity {
     Odd,
 }
 
-/// Who may tell the other end to wait, and how.
+/// Flow control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     None,
     /// RTS and CTS.
     Hardware,
-    /// XON and XOFF, which can be in no samples then.
+    /// XON and XOFF, which samples must not contain.
     Software,
 }
 
 impl SerialEnd {
-    /// The port that a name names, without its query: `///dev/ttyUSB0`, `ttyUSB0`.
+    /// Parses a port's name without its query: `///dev/ttyUSB0`, `ttyUSB0`.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let name = name.strip_prefix("//").unwrap_or(name);
         if name.trim_matches('/').is_empty() {
-            return Err(
-                "names no port: write serial:///dev/ttyUSB0; grebe devices lists what is there".into()
-            );
+            return Err("names no port: write serial:///dev/ttyUSB0; grebe devices lists the ports".into());
         }
         let path = if name.starts_with('/') { PathBuf::from(name) } else { Path::new("/dev").join(name) };
         Ok(Self {
@@ -60,10 +58,10 @@ impl SerialEnd {
         })
     }
 
-    /// Takes what a query says of the port.
+    /// Parses the options of the port.
     ///
     /// # Errors
-    /// It is malformed.
+    /// An option is malformed.
     pub(crate) fn take(&mut self, query: &mut Query<'_>) -> Result<(), String> {
         let baud = query.value("baud", "bits per second, as in 115200", |value| {
             value.parse().ok().filter(|&baud| baud > 0)
@@ -78,7 +76,7 @@ impl SerialEnd {
         Ok(())
     }
 
-    /// Adds what differs from what is chosen by default.
+    /// Adds the options that differ from the defaults.
     pub(crate) fn write(&self, pairs: Pairs) -> Pairs {
         let parity = match self.parity {
             Parity::None => 'N',
@@ -109,7 +107,7 @@ fn mode(text: &str) -> Option<(u8, Parity, u8)> {
 
 const FLOWS: &Words<Flow> =
     &[("none", Flow::None), ("hardware", Flow::Hardware), ("software", Flow::Software)];
-/// As most boards are set to today; one on USB takes any.
+/// The setting of most boards today. USB boards accept any.
 const BAUD: u32 = 115_200;
 
 #[cfg(test)]

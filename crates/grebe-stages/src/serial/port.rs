@@ -15,25 +15,25 @@ use crate::error::Error;
 use crate::serial::SerialEnd;
 use crate::serial::name::{Flow, Parity};
 
-/// A port that nobody else has, set as its name says: bytes go through as they are.
+/// An exclusive port in raw mode, with the settings of its name.
 #[derive(Debug)]
 pub(crate) struct SerialPort(File);
 
 impl SerialPort {
     /// # Errors
-    /// [`Error::Device`]: it is not there, it is somebody else's, it is no serial port, or it does not know a setting.
+    /// [`Error::Device`]: the port is missing, in use, not a serial port, or refuses a setting.
     pub(crate) fn open(end: &SerialEnd) -> Result<Self, Error> {
         let failed = |action: &'static str| {
             let name = format!("serial://{}", end.path.display());
             move |errno: Errno| Error::Device { action, name, source: errno.into(), advice: advice(errno) }
         };
-        // Without waiting for a modem to answer.
+        // Does not wait for a modem.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let port = File::from(open(&end.path, flags, Mode::empty()).map_err(failed("open"))?);
         if !isatty(&port) {
             return Err(failed("open")(Errno::NOTTY));
         }
-        // Other programs ask for this lock as well; the kernel's own keeps out those that do not.
+        // Other programs use this lock too. The kernel's exclusive mode keeps out the rest.
         flock(&port, FlockOperation::NonBlockingLockExclusive).map_err(failed("open"))?;
         ioctl_tiocexcl(&port).map_err(failed("lock"))?;
         let mut settings = tcgetattr(&port).map_err(failed("set"))?;
@@ -41,7 +41,7 @@ impl SerialPort {
         tcsetattr(&port, OptionalActions::Now, &settings).map_err(failed("set"))?;
         let granted = tcgetattr(&port).map_err(failed("set"))?.output_speed();
         if granted.abs_diff(end.baud) > end.baud / BAUD_ERROR_PARTS {
-            let source = io::Error::other(format!("it does {granted} baud where {} are asked for", end.baud));
+            let source = io::Error::other(format!("it supports {granted} baud instead of {}", end.baud));
             let name = format!("serial://{}", end.path.display());
             return Err(Error::Device { action: "set", name, source, advice: "" });
         }
@@ -62,7 +62,7 @@ fn set(settings: &mut Termios, end: &SerialEnd) -> rustix::io::Result<()> {
             | ControlModes::CRTSCTS
             | ControlModes::HUPCL,
     );
-    // Whatever a modem's lines say.
+    // Ignores the modem lines.
     control.insert(ControlModes::CLOCAL | ControlModes::CREAD);
     control.insert(match end.data_bits {
         5 => ControlModes::CS5,
@@ -75,24 +75,24 @@ fn set(settings: &mut Termios, end: &SerialEnd) -> rustix::io::Result<()> {
     control.set(ControlModes::CSTOPB, end.stop_bits == 2);
     control.set(ControlModes::CRTSCTS, end.flow == Flow::Hardware);
     control.set(ControlModes::HUPCL, end.hangs_up);
-    // What comes with a wrong parity is left out.
+    // Drops characters with a wrong parity.
     settings.input_modes.set(InputModes::INPCK | InputModes::IGNPAR, end.parity != Parity::None);
     settings.input_modes.set(InputModes::IXON | InputModes::IXOFF, end.flow == Flow::Software);
-    // A read takes what is there, one byte at least.
+    // A read returns at least one byte.
     settings.special_codes[SpecialCodeIndex::VMIN] = 1;
     settings.special_codes[SpecialCodeIndex::VTIME] = 0;
     settings.set_speed(end.baud).map_err(|_| Errno::INVAL)
 }
 
-/// What to do, where the system's words do not say.
+/// Advice for errors whose system message gives none.
 fn advice(errno: Errno) -> &'static str {
     match errno {
-        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists what is there",
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists the ports",
         Errno::ACCESS | Errno::PERM => {
             "; allow yourself serial ports (sudo usermod -aG dialout $USER) and log in again"
         }
         Errno::BUSY | Errno::WOULDBLOCK => "; another program has it open: end that one first",
-        Errno::NOTTY => "; it is no serial port",
+        Errno::NOTTY => "; it is not a serial port",
         Errno::INVAL => "; the port does not know one of baud=, mode= and flow=",
         _ => "",
     }
@@ -130,9 +130,9 @@ fn is_unplugged(error: &io::Error) -> bool {
 }
 
 fn unplugged() -> io::Error {
-    let what = "the serial port is gone: it was unplugged (with reconnect in its name it is waited for)";
+    let what = "the serial port was unplugged (with reconnect in its name, grebe waits for it)";
     io::Error::new(io::ErrorKind::NotConnected, what)
 }
 
-/// A port that is off by more than a part of so many garbles what it receives.
+/// A larger error of the rate than one part in this number garbles the data.
 const BAUD_ERROR_PARTS: u32 = 40;

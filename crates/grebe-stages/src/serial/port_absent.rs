@@ -1,4 +1,4 @@
-//! Serial ports, on systems where grebe does not know them.
+//! Stub for systems without a serial bridge.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use crate::error::Error;
 use crate::serial::SerialEnd;
 
-/// There is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(crate) struct SerialPort(Infallible);
 

@@ -1,4 +1,4 @@
-//! What is missing before a frame, for sinks that cannot say it.
+//! Counts gaps before frames, for sinks that cannot represent them.
 
 use grebe_frame::Header;
 
@@ -9,7 +9,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Samples per channel that are missing before this frame; none before the first.
+    /// Samples per channel missing before this frame. None before the first.
     pub(crate) fn before(&mut self, header: &Header) -> u64 {
         let next = self.next.replace(header.next_sample_index());
         next.map_or(0, |next| header.first_sample_index.saturating_sub(next))

@@ -1,9 +1,9 @@
-//! How much of a stream passes.
+//! Limits the samples of a stream.
 
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{Batch, BatchMut, BatchPool, Frame, Header, PushError};
 
-/// Lets a number of samples per channel pass, and no more.
+/// Sends on a number of samples per channel, and no more.
 #[derive(Debug, Default)]
 pub(crate) struct Limit {
     /// `None`: all of them.
@@ -15,17 +15,17 @@ impl Limit {
         Self { left: samples }
     }
 
-    /// Samples per channel that may still pass; `None`: all.
+    /// Samples per channel left to send; `None`: all.
     pub(crate) fn left(&self) -> Option<u64> {
         self.left
     }
 
-    /// Whether no more will pass.
+    /// Whether the limit is reached.
     pub(crate) fn is_reached(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Hands on what may pass of a batch.
+    /// Sends on the part of a batch within the limit.
     pub(crate) fn send(&mut self, batch: Batch, output: &mut Outputs, ctx: &Context) {
         let Some(left) = &mut self.left else { return output.send(batch, ctx) };
         let samples = batch.samples();
@@ -33,7 +33,7 @@ impl Limit {
             *left -= samples;
             return output.send(batch, ctx);
         }
-        // Only the last batch of a stream is cut, into memory of its own.
+        // Only the last batch of a stream is cut, and copied.
         if *left > 0
             && let Some(cut) = cut(&batch, *left)
         {
@@ -63,7 +63,7 @@ fn cut(batch: &Batch, samples: u64) -> Option<Batch> {
 fn push_start(own: &mut BatchMut, frame: &Frame<'_>, length: usize) -> Result<(), PushError> {
     let header = Header { block_length_samples: length as u32, ..frame.header() };
     own.push_bytes(&header, |channel, out| {
-        // The same header but for its length: it has these channels, and they are as long at least.
+        // The same header with a shorter length, so every channel exists and is long enough.
         out.copy_from_slice(&frame.channel_bytes(channel).unwrap_or_default()[..out.len()]);
     })
 }

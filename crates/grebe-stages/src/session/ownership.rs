@@ -1,4 +1,4 @@
-//! Whose stream a place takes, where anybody may send to it.
+//! Locks a source to one of several senders.
 
 use std::time::Instant;
 
@@ -6,24 +6,24 @@ use grebe_frame::{Header, StreamTracker};
 
 use super::silence::{Silence, is_recent};
 
-/// Who sends to a place: the stream is the first one's until it has been silent for half a second, or another has a claim.
+/// The owner of a stream: the first sender, until it is silent for half a second or another has a claim.
 #[derive(Debug)]
 pub(crate) struct Ownership<Id> {
     owner: Option<Id>,
-    /// Whose it was before, and when that one was heard since.
+    /// The previous owner, and the time of its last frame since.
     displaced: Option<(Id, Option<Instant>)>,
     pub(crate) silence: Silence,
-    told: Option<Id>,
+    reported: Option<Id>,
     foreign: u64,
 }
 
-/// Whose something is that has come.
+/// Owner of an arriving frame or datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     Ours,
-    /// Of who has just become the sender, behind another.
+    /// The new owner, after another.
     Newcomer,
-    /// It is left out, and counted.
+    /// To be dropped and counted.
     Foreign,
 }
 
@@ -32,18 +32,18 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
         self.owner
     }
 
-    /// Whether the stream is this one's.
+    /// Whether this sender owns the stream.
     #[inline]
     pub(crate) fn is_owner(&self, from: Id) -> bool {
         self.owner == Some(from)
     }
 
-    /// Whether it was this one's before the present one took it.
+    /// Whether this sender owned the stream before the present owner.
     pub(crate) fn was_owner(&self, from: Id) -> bool {
         self.displaced.is_some_and(|(displaced, _)| displaced == from)
     }
 
-    /// Whose a frame is, which a sender may claim the stream by: after the end, or where it begins anew with a younger clock.
+    /// The owner of a frame. A sender may claim the stream after its end, or by a restart with a younger clock.
     pub(crate) fn of_frame(
         &mut self,
         from: Id,
@@ -51,24 +51,24 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
         tracker: &StreamTracker,
         now: Instant,
     ) -> Whose {
-        let gives_way = self.silence.gives_way(now);
-        // Began again, on another port most likely. Who was displaced has not, however low its sequence still is.
+        let allows_takeover = self.silence.allows_takeover(now);
+        // Restarted, usually on another port. The previous owner is not restarted, however low its sequence.
         let begins =
             || tracker.begins_again(header) && header.sequence < BEGINNING_FRAMES && !self.was_owner(from);
         match self.owner {
             Some(owner) if owner == from => Whose::Ours,
             None => Whose::Ours,
-            Some(_) if gives_way || tracker.is_ended() || begins() => Whose::Newcomer,
+            Some(_) if allows_takeover || tracker.is_ended() || begins() => Whose::Newcomer,
             Some(_) => Whose::Foreign,
         }
     }
 
-    /// The sender goes on under another name.
+    /// The sender continues under another address.
     pub(crate) fn move_to(&mut self, to: Id) {
         self.owner = Some(to);
     }
 
-    /// Gives it to this one; whether it is another than before.
+    /// Makes this sender the owner. Returns whether it is a new one.
     pub(crate) fn give(&mut self, to: Id, is_other: bool) -> Whose {
         match self.owner.replace(to) {
             Some(before) if is_other => {
@@ -79,23 +79,23 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
         }
     }
 
-    /// Counts what another sent; whether that one was not told of yet.
+    /// Counts frames of another sender. Returns whether it is the first report of that one.
     pub(crate) fn count_foreign(&mut self, from: Id, count: u64, now: Instant) -> bool {
         self.foreign += count;
-        if let Some((displaced, heard)) = &mut self.displaced
+        if let Some((displaced, seen)) = &mut self.displaced
             && *displaced == from
         {
-            *heard = Some(now);
+            *seen = Some(now);
         }
-        self.told.replace(from) != Some(from)
+        self.reported.replace(from) != Some(from)
     }
 
-    /// Whether it was taken from somebody who still sends.
+    /// Whether the previous owner still sends.
     pub(crate) fn is_disputed(&self, now: Instant) -> bool {
-        self.displaced.and_then(|(_, heard)| heard).is_some_and(|heard| is_recent(heard, now))
+        self.displaced.and_then(|(_, seen)| seen).is_some_and(|seen| is_recent(seen, now))
     }
 
-    /// Frames, datagrams or messages of others.
+    /// Frames, datagrams or messages of other senders.
     pub(crate) fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -103,9 +103,9 @@ impl<Id: Copy + PartialEq> Ownership<Id> {
 
 impl<Id> Default for Ownership<Id> {
     fn default() -> Self {
-        Self { owner: None, displaced: None, silence: Silence::begin(), told: None, foreign: 0 }
+        Self { owner: None, displaced: None, silence: Silence::begin(), reported: None, foreign: 0 }
     }
 }
 
-/// A sender whose sequence is lower has just begun.
+/// A sender with a lower sequence has just started.
 const BEGINNING_FRAMES: u64 = 1024;

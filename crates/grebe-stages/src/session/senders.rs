@@ -1,4 +1,4 @@
-//! Whose stream a port takes, where anybody may send to it and datagrams have no beginning.
+//! Locks a port to one sender until it is silent for 500 ms, for datagrams without a beginning of a stream.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -8,12 +8,12 @@ use super::silence::Silence;
 use crate::error::Error;
 use crate::transport::SecondSender;
 
-/// Who sends to a port: the stream is the first one's, until it has been silent for half a second.
+/// The senders to a port. The first owns the stream until it is silent for half a second.
 #[derive(Debug)]
 pub(crate) struct Senders {
     port: Ownership<SocketAddr>,
     has_ended: bool,
-    /// Whether two addresses may be one sender's.
+    /// Whether two addresses may belong to one sender.
     is_same: fn(SocketAddr, SocketAddr) -> bool,
     second: SecondSender,
 }
@@ -28,21 +28,21 @@ impl Senders {
     }
 
     /// # Errors
-    /// [`Error::Idle`]: nothing came for as long as was asked for.
+    /// [`Error::Idle`]: no datagram within the timeout.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.port.silence.check()
     }
 
-    /// `datagrams` have come together.
+    /// Handles an arrival of `datagrams`.
     pub(crate) fn hear(&mut self, from: SocketAddr, datagrams: usize, now: Instant) -> Whose {
         let is_ours = self.port.owner().is_some_and(|owner| (self.is_same)(owner, from));
         let comes_back = self.has_ended && self.port.was_owner(from);
-        if !is_ours && !comes_back && !self.port.silence.gives_way(now) {
+        if !is_ours && !comes_back && !self.port.silence.allows_takeover(now) {
             self.count_foreign(from, datagrams, now);
             return Whose::Foreign;
         }
-        self.port.silence.heard(now);
-        // Another port of the same sender becomes the stream's once something of it came from there.
+        self.port.silence.reset(now);
+        // Another port of the same sender becomes the owner with its first data.
         if is_ours {
             return Whose::Ours;
         }
@@ -52,12 +52,12 @@ impl Senders {
         whose
     }
 
-    /// Something of the stream came from this port of its sender: so may its end.
+    /// Data came from this port of the sender, so its end may too.
     pub(crate) fn took(&mut self, from: SocketAddr) {
         self.port.move_to(from);
     }
 
-    /// An empty datagram has come: the end of the stream, where it is its sender's.
+    /// Handles an empty datagram: the end of the stream, if its owner sent it.
     pub(crate) fn hear_end(&mut self, from: SocketAddr, now: Instant) {
         if self.port.is_owner(from) {
             self.has_ended = true;
@@ -66,7 +66,7 @@ impl Senders {
         }
     }
 
-    /// Whether the stream is over, and nobody from whom it was taken still sends.
+    /// Whether the stream has ended and the previous owner no longer sends.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.has_ended && !self.port.is_disputed(now)
     }
@@ -81,7 +81,7 @@ impl Senders {
         self.port.foreign()
     }
 
-    /// Who else sends to the port.
+    /// Another sender to the port.
     pub(crate) fn second(&self) -> SecondSender {
         self.second.clone()
     }

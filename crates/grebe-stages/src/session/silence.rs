@@ -1,62 +1,62 @@
-//! For how long nothing came.
+//! Duration of a silence.
 
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// When the sender of a stream was heard last, and what follows from its silence.
+/// Time of a sender's last data, and the decisions that follow from its silence.
 #[derive(Debug)]
 pub(crate) struct Silence {
     began: Instant,
-    heard: Option<Instant>,
-    /// For how long it was listened for the sender since then: while this process stands still, nobody is silent.
+    last: Option<Instant>,
+    /// Time spent listening since then. A suspended process does not count as silence.
     listened: Duration,
-    looked: Instant,
+    checked: Instant,
     ends_after: Option<Duration>,
 }
 
 impl Silence {
     pub(crate) fn begin() -> Self {
         let now = Instant::now();
-        Self { began: now, heard: None, listened: Duration::ZERO, looked: now, ends_after: None }
+        Self { began: now, last: None, listened: Duration::ZERO, checked: now, ends_after: None }
     }
 
-    /// Makes silence an error once it has lasted for so long.
+    /// Makes a silence of this length an error.
     pub(crate) fn ends_after(&mut self, timeout: Option<Duration>) {
         self.ends_after = timeout;
     }
 
-    pub(crate) fn heard(&mut self, now: Instant) {
-        self.heard = Some(now);
-        (self.listened, self.looked) = (Duration::ZERO, now);
+    pub(crate) fn reset(&mut self, now: Instant) {
+        self.last = Some(now);
+        (self.listened, self.checked) = (Duration::ZERO, now);
     }
 
-    /// The same now, where somebody wants to know.
+    /// As `reset` now, if a timeout is set.
     pub(crate) fn hear(&mut self) {
         if self.ends_after.is_some() {
-            self.heard = Some(Instant::now());
+            self.last = Some(Instant::now());
         }
     }
 
-    /// When something came last, or the wait began.
+    /// Time of the last data, or the start of the wait.
     pub(crate) fn since(&self) -> Instant {
-        self.heard.unwrap_or(self.began)
+        self.last.unwrap_or(self.began)
     }
 
-    /// Whether the stream may be another sender's: the first has been silent for half a second, or never came.
-    pub(crate) fn gives_way(&mut self, now: Instant) -> bool {
+    /// Whether another sender may take over: the first is silent for half a second, or never sent.
+    pub(crate) fn allows_takeover(&mut self, now: Instant) -> bool {
         self.listen(now);
-        self.heard.is_none() || self.listened >= TAKEOVER
+        self.last.is_none() || self.listened >= TAKEOVER
     }
 
-    /// Counts the time since the last look as listened; what is longer than a source waits, this process stood still.
+    /// Adds the time since the last call, limited because a suspended process does not listen.
     pub(super) fn listen(&mut self, now: Instant) {
-        self.listened += now.saturating_duration_since(self.looked).min(LOOK_MAX);
-        self.looked = self.looked.max(now);
+        self.listened += now.saturating_duration_since(self.checked).min(STEP_MAX);
+        self.checked = self.checked.max(now);
     }
 
     /// # Errors
-    /// [`Error::Idle`]: nothing came for as long as was asked for. A sender that never came is silent too.
+    /// [`Error::Idle`]: nothing within the timeout. A sender that never sent counts as silent.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.listen(Instant::now());
         match self.ends_after {
@@ -66,15 +66,15 @@ impl Silence {
     }
 }
 
-/// Whether who was heard then is still believed to send.
-pub(crate) fn is_recent(heard: Instant, now: Instant) -> bool {
-    now.saturating_duration_since(heard) < TAKEOVER
+/// Whether a sender of that time is still considered active.
+pub(crate) fn is_recent(last: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(last) < TAKEOVER
 }
 
-/// For how long a silent sender keeps its stream.
+/// Silence after which a sender loses its stream.
 const TAKEOVER: Duration = Duration::from_millis(500);
-/// Twice what a source waits for at most.
-const LOOK_MAX: Duration = Duration::from_millis(200);
+/// Twice the maximum wait of a source.
+const STEP_MAX: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -83,17 +83,17 @@ mod tests {
     #[test]
     fn a_sender_keeps_its_stream_for_half_a_second() {
         let (mut silence, now) = (Silence::begin(), Instant::now());
-        assert!(silence.gives_way(now), "nobody has it");
-        silence.heard(now);
-        let mut at = |ms| silence.gives_way(now + Duration::from_millis(ms));
+        assert!(silence.allows_takeover(now), "nobody has it");
+        silence.reset(now);
+        let mut at = |ms| silence.allows_takeover(now + Duration::from_millis(ms));
         assert_eq!([0, 200, 400, 499, 500].map(&mut at), [false, false, false, false, true]);
     }
 
     #[test]
     fn a_process_that_stood_still_takes_nobody_for_silent() {
         let (mut silence, now) = (Silence::begin(), Instant::now());
-        silence.heard(now);
-        let mut at = |ms| silence.gives_way(now + Duration::from_millis(ms));
+        silence.reset(now);
+        let mut at = |ms| silence.allows_takeover(now + Duration::from_millis(ms));
         assert_eq!([100, 5_000, 5_050, 5_150].map(&mut at), [false, false, false, false]);
         assert_eq!([5_190, 5_200].map(&mut at), [false, true], "it is listened to again");
     }

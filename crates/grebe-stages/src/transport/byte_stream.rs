@@ -1,4 +1,4 @@
-//! A byte stream of a carrier: standard input or output, a connection, a serial port.
+//! The byte stream of a carrier: standard input or output, a connection, a serial port.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::standard::{Stdin, Stdout, readable};
 use crate::serial::SerialPort;
 
-/// A byte stream of a carrier.
+/// The byte stream of a carrier.
 #[derive(Debug)]
 pub(crate) enum ByteStream {
     Input(Stdin),
@@ -16,7 +16,7 @@ pub(crate) enum ByteStream {
 }
 
 impl ByteStream {
-    /// Waits until there is something to read, for 100 ms at most; whether there is.
+    /// Waits for up to 100 ms until there is something to read. Returns whether there is.
     pub(crate) fn readable(&self) -> io::Result<bool> {
         match self {
             Self::Input(input) => readable(input),

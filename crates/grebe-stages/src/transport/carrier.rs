@@ -1,4 +1,4 @@
-//! What carries a stream without frames, and what its name may say of that.
+//! Carriers of streams without frames, with their options.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::open::Notify;
 use crate::scheme::{End, Traits};
 use crate::serial::{SerialEnd, SerialPort};
 
-/// What carries a stream without frames.
+/// A carrier of streams without frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Carrier {
     /// Standard input or output.
@@ -26,7 +26,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    /// Reads what stands before the query of a name; `None`: nothing of the kind.
+    /// Parses the part of a name before its query. `None`: not a carrier.
     pub(crate) fn parse(name: &str) -> Option<Result<Self, String>> {
         if matches!(name, "pipe:" | "-") {
             return Some(Ok(Self::Pipe));
@@ -40,15 +40,15 @@ impl Carrier {
         name.strip_prefix("serial:").map(|port| SerialEnd::parse(port).map(Self::Serial))
     }
 
-    /// Whether it carries frames too, where a name says nothing of its samples.
+    /// Whether it carries frames if the name states no format.
     pub(crate) fn has_frames(&self) -> bool {
         matches!(self, Self::Pipe | Self::Udp(_))
     }
 
-    /// Takes what a query says of the carrier.
+    /// Parses the options of the carrier.
     ///
     /// # Errors
-    /// It is malformed, or for another carrier.
+    /// An option is malformed, or belongs to another carrier.
     pub(crate) fn take(&mut self, query: &mut Query<'_>) -> Result<(), String> {
         if !matches!(self, Self::Serial(_)) {
             query.refuse(&["baud", "mode", "flow", "hangup"], "serial:")?;
@@ -68,7 +68,7 @@ impl Carrier {
         }
     }
 
-    /// Adds what the name says of the carrier.
+    /// Adds the options of the carrier.
     pub(crate) fn write(&self, pairs: Pairs) -> Pairs {
         match self {
             Self::Pipe => pairs,
@@ -82,13 +82,13 @@ impl Carrier {
         match self {
             Self::Pipe => Traits::PIPE,
             Self::Tcp(_) => Traits { is_live: false, ..Traits::LIVE },
-            // Stamped when they come, by a clock of this machine.
+            // This machine's clock stamps them on arrival.
             Self::Udp(_) => Traits { is_local: true, ..Traits::DATAGRAMS },
             Self::Serial(_) => Traits::LIVE,
         }
     }
 
-    /// What nobody else can have: standard input or output, or a port.
+    /// Its exclusive resource: standard input or output, or a port.
     pub(crate) fn claim(&self, end: End) -> Option<String> {
         match (self, end) {
             (Self::Pipe, End::Source) => Some("standard input".to_owned()),
@@ -98,7 +98,7 @@ impl Carrier {
         }
     }
 
-    /// Whether it is opened again once it was lost.
+    /// Whether to reconnect after a loss.
     pub(crate) fn reconnects(&self) -> bool {
         match self {
             Self::Tcp(end) => end.reconnects,
@@ -107,7 +107,7 @@ impl Carrier {
         }
     }
 
-    /// Opens a byte stream, and what opens it again where that is wanted.
+    /// Opens a byte stream, with a function to reopen it if requested.
     ///
     /// # Errors
     /// It cannot be opened, or carries datagrams.
@@ -128,31 +128,31 @@ impl Carrier {
             Self::Tcp(end) => {
                 let connector = end.connector("tcp", notify)?;
                 let stream = patience.open(notify, |_| connector.open(patience.cancel, patience.within))?;
-                let again = end.reconnects.then(|| {
+                let reconnect = end.reconnects.then(|| {
                     Reconnect::new(connector.uri(), move |cancel| {
                         connector.open(cancel, None).map(ByteStream::Tcp)
                     })
                 });
-                (ByteStream::Tcp(stream), again)
+                (ByteStream::Tcp(stream), reconnect)
             }
             Self::Serial(end) => {
                 let port = patience.open(notify, |_| SerialPort::open(end))?;
-                let again = end.reconnects.then(|| {
+                let reconnect = end.reconnects.then(|| {
                     let end = end.clone();
                     let open = move |_: &_| SerialPort::open(&end).map(ByteStream::Serial);
                     Reconnect::new(self.to_string(), open)
                 });
-                (ByteStream::Serial(port), again)
+                (ByteStream::Serial(port), reconnect)
             }
             Self::Udp(_) => {
-                let reason = "carries datagrams, and no byte stream".to_owned();
+                let reason = "carries datagrams, not a byte stream".to_owned();
                 return Err(Error::Name { name: self.to_string(), reason });
             }
         })
     }
 }
 
-/// Whether lines of numbers are carried, as far as `format=` says, and not samples.
+/// Whether `format=` selects lines of numbers.
 pub(crate) fn is_text(name: &str, query: &str) -> bool {
     match query.split('&').find_map(|pair| pair.strip_prefix("format=")) {
         Some(format) => format == "text",

@@ -8,7 +8,7 @@ use super::host_port::HostPort;
 use crate::error::Error;
 use crate::open::{Notice, Notify, Transport};
 
-/// Listens there; with the address that it is.
+/// Opens a receiver on an address. Returns the actual address.
 pub(crate) fn listen<Slab: AsMut<[u8]>>(
     uri: &str,
     at: &HostPort,
@@ -25,7 +25,7 @@ pub(crate) fn listen<Slab: AsMut<[u8]>>(
     Ok((receiver, address))
 }
 
-/// Sends there.
+/// Opens a sender to an address.
 pub(crate) fn send_to(
     uri: &str,
     to: &HostPort,
@@ -33,14 +33,14 @@ pub(crate) fn send_to(
     notify: Notify<'_>,
 ) -> Result<Sender, Error> {
     let failed = |source| Error::Udp { action: "send to", uri: uri.to_string(), source };
-    // A graph does not wait for a link, and does not end with it.
+    // A graph neither waits for a link nor ends with it.
     let options = Options { leave_out_stalled: true, ..transport.socket_options(to)? };
     let sender = Sender::connect(to.to_send()?, &options).map_err(failed)?;
     tell(sender.granted(), notify);
     Ok(sender)
 }
 
-/// Where a program of this machine sends to that wants to reach who listens there.
+/// The address by which a program of this machine reaches a listener.
 pub(crate) fn reachable(at: SocketAddr) -> SocketAddr {
     if at.ip().is_unspecified() { (Ipv4Addr::LOCALHOST, at.port()).into() } else { at }
 }

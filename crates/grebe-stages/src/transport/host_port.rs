@@ -1,4 +1,4 @@
-//! Where datagrams and connections go to, or are listened for.
+//! Addresses to send to or to listen on.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -9,10 +9,10 @@ use grebe_process::stream::{DATAGRAM_BYTES, DATAGRAM_BYTES_MAX};
 use super::multicast::Multicast;
 use crate::error::Error;
 
-/// A host, by name or number, and a port; resolved when it is used.
+/// A host, by name or number, and a port, resolved at each use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
-    /// Empty: every address of this machine.
+    /// Empty: all addresses of this machine.
     host: String,
     port: u16,
     multicast: Multicast,
@@ -23,10 +23,10 @@ impl HostPort {
         Self { host: host.into(), port, multicast: Multicast::default() }
     }
 
-    /// Reads `HOST:PORT`, which stands behind `SCHEME://`.
+    /// Parses `HOST:PORT` after `SCHEME://`.
     ///
     /// # Errors
-    /// What is malformed.
+    /// The malformed part.
     pub(crate) fn parse(scheme: &str, text: &str) -> Result<Self, String> {
         let text = text.strip_suffix('/').unwrap_or(text);
         let no_port =
@@ -45,16 +45,16 @@ impl HostPort {
             },
         };
         if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
-            return Err("has a host that is no name and no address".to_owned());
+            return Err("has an invalid host".to_owned());
         }
         let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
         Ok(HostPort::new(host, port))
     }
 
-    /// Takes what a name says of multicast.
+    /// Parses the multicast options.
     ///
     /// # Errors
-    /// It is malformed, or the host is no group.
+    /// An option is malformed, or the host is not a multicast group.
     pub(crate) fn take_multicast(&mut self, query: &mut Query<'_>) -> Result<(), String> {
         self.multicast = Multicast::take(query)?;
         let is_one = self.host.parse::<IpAddr>().is_ok_and(|address| !address.is_multicast());
@@ -64,12 +64,12 @@ impl HostPort {
         }
     }
 
-    /// Adds what the name says of multicast.
+    /// Adds the multicast options.
     pub(crate) fn write_multicast(&self, pairs: Pairs) -> Pairs {
         self.multicast.write(pairs)
     }
 
-    /// Bytes of the datagrams that suit the way there.
+    /// Bytes of the datagrams that suit the path.
     ///
     /// # Errors
     /// The host has no address.
@@ -78,14 +78,14 @@ impl HostPort {
         Ok(if is_local { DATAGRAM_BYTES_MAX } else { DATAGRAM_BYTES })
     }
 
-    /// What the name says of multicast, put into a socket's options.
+    /// Applies the multicast options to a socket's options.
     pub(crate) fn set_options(&self, options: &mut grebe_datagram::Options) -> Result<(), Error> {
         let name = || format!("udp://{self}");
         self.multicast.set_options(options).map_err(|reason| Error::Name { name: name(), reason })
     }
 
-    /// The address to listen on, and another for where it cannot be had: without a host an IPv6 socket hears every address, IPv4
-    /// too, and a machine without IPv6 has none.
+    /// The address to listen on, and an alternative. Without a host an IPv6 socket receives from all addresses, IPv4
+    /// included, and a machine without IPv6 needs the alternative.
     pub(crate) fn to_listen(&self) -> Result<(SocketAddr, SocketAddr), Error> {
         if self.host.is_empty() {
             return Ok((
@@ -96,11 +96,10 @@ impl HostPort {
         self.resolve().map(|address| (address, address))
     }
 
-    /// The address to send to; this machine where no host is named.
+    /// The address to send to. Without a host: this machine.
     pub(crate) fn to_send(&self) -> Result<SocketAddr, Error> {
         if self.port == 0 {
-            let reason =
-                "has no receiver's port: 0 is any port, and only a listener can have that".to_owned();
+            let reason = "has port 0, which only a listener can use: give the receiver's port".to_owned();
             return Err(Error::Name { name: self.to_string(), reason });
         }
         if self.host.is_empty() { Ok((Ipv4Addr::LOCALHOST, self.port).into()) } else { self.resolve() }
@@ -114,7 +113,7 @@ impl HostPort {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         found
             .map_err(|error| unresolved(error.to_string()))?
-            // What a name means first is IPv6 on many machines, while listeners default to IPv4.
+            // Prefers IPv4: names often resolve to IPv6 first, while listeners default to IPv4.
             .min_by_key(SocketAddr::is_ipv6)
             .ok_or_else(|| unresolved("it has no address".to_owned()))
     }
@@ -131,4 +130,4 @@ impl fmt::Display for HostPort {
 }
 
 const NO_GROUP: &str =
-    "is no multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";
+    "is not a multicast group: interface=, ttl= and loop= are for 224.0.0.0 to 239.255.255.255 and ff00::/8";

@@ -1,4 +1,4 @@
-//! A byte stream that is read, and opened again where it was lost.
+//! A byte stream to read, which reconnects after a loss.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -8,42 +8,42 @@ use grebe_flow::{Context, StageResult};
 use super::reconnect::Reconnect;
 use crate::session::Silence;
 
-/// A byte stream that is read: it ends when its writer closes it, or goes on once it is opened again.
+/// A byte stream to read. It ends when its writer closes it, or continues after a reconnect.
 pub(crate) struct Link<R> {
-    /// `None` while it is lost. A device that is still held comes back under another name.
+    /// `None` while lost. A device returns under another name if the old handle stays open.
     from: Option<R>,
     wait: Wait<R>,
-    again: Option<Reconnect<R>>,
+    reconnect: Option<Reconnect<R>>,
     silence: Silence,
     lost: Instant,
 }
 
-/// Waits until there is something to read, for 100 ms at most; whether there is.
+/// Waits for up to 100 ms until there is something to read. Returns whether there is.
 pub(crate) type Wait<R> = fn(&R) -> io::Result<bool>;
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// So many bytes.
+pub(crate) enum ReadResult {
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing yet.
+    /// No bytes so far.
     Nothing,
-    /// Nobody is at the other end any more.
+    /// The other end is lost.
     Lost,
-    /// It was opened again, after so long.
-    Again(Duration),
-    /// Its writer has closed it.
+    /// Reconnected after this time.
+    Reconnected(Duration),
+    /// The writer has closed it.
     End,
 }
 
 impl<R: Read + Send + 'static> Link<R> {
     pub(crate) fn new(from: R, wait: Wait<R>) -> Self {
-        Self { from: Some(from), wait, again: None, silence: Silence::begin(), lost: Instant::now() }
+        Self { from: Some(from), wait, reconnect: None, silence: Silence::begin(), lost: Instant::now() }
     }
 
-    /// Opens it again once it was lost.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
-        self.again = again;
+    /// Reconnects after a loss.
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<R>>) -> Self {
+        self.reconnect = reconnect;
         self
     }
 
@@ -51,75 +51,75 @@ impl<R: Read + Send + 'static> Link<R> {
         &mut self.silence
     }
 
-    /// What is read from, while it is there.
+    /// The open stream.
     pub(crate) fn get_mut(&mut self) -> Option<&mut R> {
         self.from.as_mut()
     }
 
-    /// Waits for something to read, 100 ms at most, and reads it.
+    /// Waits for up to 100 ms, and reads.
     ///
     /// # Errors
-    /// The system's, where it is not opened again; [`Error::Idle`].
-    pub(crate) fn read(&mut self, bytes: &mut [u8], ctx: &Context) -> StageResult<Heard> {
-        let Some(from) = &mut self.from else { return self.look(ctx) };
+    /// The system's, if it does not reconnect; [`Error::Idle`].
+    pub(crate) fn read(&mut self, bytes: &mut [u8], ctx: &Context) -> StageResult<ReadResult> {
+        let Some(from) = &mut self.from else { return self.try_reconnect(ctx) };
         let read = match ctx.waiting(|| (self.wait)(from)) {
             Ok(true) => from.read(bytes),
             Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
             Err(error) => Err(error),
         };
         match read {
-            Ok(0) if self.again.is_none() => Ok(Heard::End),
+            Ok(0) if self.reconnect.is_none() => Ok(ReadResult::End),
             Ok(0) => Ok(self.lose(None, ctx)),
             Ok(read) => {
                 self.silence.hear();
-                Ok(Heard::Bytes(read))
+                Ok(ReadResult::Bytes(read))
             }
             Err(error) => self.failed(error, ctx),
         }
     }
 
-    /// What an error of the system means.
+    /// Handles a system error.
     ///
     /// # Errors
-    /// It ends the stream.
-    pub(crate) fn failed(&mut self, error: io::Error, ctx: &Context) -> StageResult<Heard> {
+    /// The error ends the stream.
+    pub(crate) fn failed(&mut self, error: io::Error, ctx: &Context) -> StageResult<ReadResult> {
         use io::ErrorKind::{Interrupted, InvalidData, TimedOut, WouldBlock};
         match error.kind() {
             WouldBlock | TimedOut | Interrupted => self.nothing(),
-            // Another than there was would be the same the next time.
-            kind if self.again.is_some() && kind != InvalidData => Ok(self.lose(Some(&error), ctx)),
+            // A wrong peer would be wrong again.
+            kind if self.reconnect.is_some() && kind != InvalidData => Ok(self.lose(Some(&error), ctx)),
             _ => Err(error.into()),
         }
     }
 
-    fn lose(&mut self, why: Option<&io::Error>, ctx: &Context) -> Heard {
+    fn lose(&mut self, why: Option<&io::Error>, ctx: &Context) -> ReadResult {
         (self.from, self.lost) = (None, Instant::now());
-        if let Some(again) = &mut self.again {
-            // That it is not there is what the words say anyhow.
+        if let Some(reconnect) = &mut self.reconnect {
+            // The notice already says that it is missing.
             let why = why.filter(|why| why.kind() != io::ErrorKind::NotConnected).map(io::Error::to_string);
-            again.lost(why.as_deref(), |words| ctx.note(words));
+            reconnect.lost(why.as_deref(), |words| ctx.note(words));
         }
-        Heard::Lost
+        ReadResult::Lost
     }
 
-    /// Looks whether it is there again.
-    fn look(&mut self, ctx: &Context) -> StageResult<Heard> {
-        let Some(again) = &mut self.again else { return Ok(Heard::End) };
-        match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
+    /// Tries to reconnect.
+    fn try_reconnect(&mut self, ctx: &Context) -> StageResult<ReadResult> {
+        let Some(reconnect) = &mut self.reconnect else { return Ok(ReadResult::End) };
+        match ctx.waiting(|| reconnect.poll(RECONNECT_WAIT, |words| ctx.note(words)))? {
             Some(from) => {
                 self.from = Some(from);
                 self.silence.hear();
-                Ok(Heard::Again(self.lost.elapsed()))
+                Ok(ReadResult::Reconnected(self.lost.elapsed()))
             }
             None => self.nothing(),
         }
     }
 
-    fn nothing(&mut self) -> StageResult<Heard> {
+    fn nothing(&mut self) -> StageResult<ReadResult> {
         self.silence.check()?;
-        Ok(Heard::Nothing)
+        Ok(ReadResult::Nothing)
     }
 }
 
-/// How long a step waits for the other end.
-const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+/// Maximum wait of a step for the other end.
+const RECONNECT_WAIT: Duration = Duration::from_millis(100);

@@ -1,23 +1,23 @@
-//! What a name says of multicast: `udp://239.1.2.3:5000?interface=eth0&ttl=4`.
+//! Multicast options: `udp://239.1.2.3:5000?interface=eth0&ttl=4`.
 
 use grebe_process::query::{Pairs, Query};
 
-/// How datagrams reach a group, or are heard of it.
+/// Options for sending to a group or joining it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Multicast {
-    /// `interface=`: where they leave, or the group is joined; `None`: where the route leads.
+    /// `interface=`: the interface to send or join by; `None`: by the routing table.
     interface: Option<String>,
-    /// `ttl=`: routers that they may cross, and one more; `None`: 1, which stays in the local network.
+    /// `ttl=`: maximum hops; `None`: 1, which stays in the local network.
     ttl: Option<u8>,
-    /// `loop=no`: receivers on this machine do not get them.
+    /// `loop=no`: receivers on this machine do not get the datagrams.
     is_kept_from_here: bool,
 }
 
 impl Multicast {
-    /// Takes it out of a query.
+    /// Parses the options of a query.
     ///
     /// # Errors
-    /// It is malformed.
+    /// An option is malformed.
     pub(crate) fn take(query: &mut Query<'_>) -> Result<Self, String> {
         Ok(Self {
             interface: query.text("interface", "a network interface, by name, number or address")?,
@@ -28,7 +28,7 @@ impl Multicast {
         })
     }
 
-    /// Puts it into the options of a socket.
+    /// Applies them to the options of a socket.
     pub(crate) fn set_options(&self, options: &mut grebe_datagram::Options) -> Result<(), String> {
         options.multicast_ttl = self.ttl.map_or(options.multicast_ttl, u32::from);
         options.multicast_loopback = !self.is_kept_from_here;
@@ -40,7 +40,7 @@ impl Multicast {
         Ok(())
     }
 
-    /// Adds it to the pairs of a name.
+    /// Adds them to a name.
     pub(crate) fn write(&self, pairs: Pairs) -> Pairs {
         pairs
             .add("interface", self.interface.as_ref())

@@ -1,4 +1,4 @@
-//! A byte stream that is written, and opened again where it was lost.
+//! A byte stream to write, which reconnects after a loss.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,43 +8,43 @@ use grebe_flow::Context;
 use super::reconnect::Reconnect;
 use crate::error::Error;
 
-/// A byte stream that is written, until its reader has gone.
+/// A byte stream to write, until its reader has gone.
 pub(crate) struct Outgoing<W> {
-    /// `None` while it is lost.
+    /// `None` while lost.
     to: Option<W>,
-    again: Option<Reconnect<W>>,
+    reconnect: Option<Reconnect<W>>,
 }
 
-/// What became of bytes.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     Whole,
-    /// Nobody is there now; it is opened again.
+    /// The reader is missing, and the stream reconnects.
     Absent,
-    /// The reader has gone, and that is the end.
+    /// The reader has gone for good.
     Gone,
 }
 
 impl<W: Write + Send + 'static> Outgoing<W> {
     pub(crate) fn new(to: W) -> Self {
-        Self { to: Some(to), again: None }
+        Self { to: Some(to), reconnect: None }
     }
 
-    /// Opens it again once it was lost.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
-        self.again = again;
+    /// Reconnects after a loss.
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<W>>) -> Self {
+        self.reconnect = reconnect;
         self
     }
 
-    /// Whether it was lost and is there again now; to be asked before something is written.
+    /// Whether it has just reconnected. To be called before a write.
     ///
     /// # Errors
-    /// There is another at that address than there was.
+    /// The address has another peer than before.
     pub(crate) fn comes_back(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.to.is_none()
-            && let Some(again) = &mut self.again
+            && let Some(reconnect) = &mut self.reconnect
         {
-            self.to = again.poll(Duration::ZERO, |words| ctx.note(words))?;
+            self.to = reconnect.poll(Duration::ZERO, |words| ctx.note(words))?;
             return Ok(self.to.is_some());
         }
         Ok(false)
@@ -55,9 +55,9 @@ impl<W: Write + Send + 'static> Outgoing<W> {
         match to.write_all(bytes) {
             Ok(()) => Ok(Written::Whole),
             Err(error) if !is_gone(&error) && !is_unplugged(&error) => Err(error),
-            Err(error) => match &mut self.again {
-                Some(again) => {
-                    again.lost(None, |words| ctx.note(words));
+            Err(error) => match &mut self.reconnect {
+                Some(reconnect) => {
+                    reconnect.lost(None, |words| ctx.note(words));
                     self.to = None;
                     Ok(Written::Absent)
                 }

@@ -1,11 +1,11 @@
-//! A connection to one of many readers, which must hold up none of the others.
+//! A connection to one of many readers, independent of the others.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Sends what the system takes at once, and keeps the rest for later, up to a bound.
+/// Sends without waiting, and keeps the rest up to a limit.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     stream: TcpStream,
@@ -20,8 +20,8 @@ impl Outlet {
         Ok(Self { stream, backlog: VecDeque::new(), is_gone: false })
     }
 
-    /// Sends these bytes, or keeps of them what the system does not take now; `false`: more than `backlog_bytes_max` would be kept,
-    /// and none of them was taken.
+    /// Sends bytes, and keeps those that the system does not accept now. `false`: they would exceed
+    /// `backlog_bytes_max`, and none was sent.
     pub(crate) fn send(&mut self, bytes: &[u8], backlog_bytes_max: usize) -> bool {
         self.flush();
         let sent = if self.backlog.is_empty() { self.write(bytes) } else { 0 };
@@ -29,12 +29,12 @@ impl Outlet {
         if sent == 0 && !rest.is_empty() && self.backlog.len() + rest.len() > backlog_bytes_max {
             return false;
         }
-        // Of what was begun the rest is kept, so that nothing is cut.
+        // The rest of a partly sent message is kept, so that it is never cut.
         self.backlog.extend(rest);
         true
     }
 
-    /// Sends of what was kept as much as the system takes.
+    /// Sends kept bytes, as many as the system accepts.
     pub(crate) fn flush(&mut self) {
         while !self.backlog.is_empty() {
             let (front, _) = self.backlog.as_slices();
@@ -46,7 +46,7 @@ impl Outlet {
         }
     }
 
-    /// What the other end says; `None`: nothing now.
+    /// Reads from the peer. `None`: nothing now.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         match self.stream.read(bytes) {
             Ok(0) => self.is_gone = true,
@@ -56,12 +56,12 @@ impl Outlet {
         None
     }
 
-    /// Whether nobody is at the other end any more.
+    /// Whether the peer has gone.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    /// To wait for room.
+    /// For waiting until there is room.
     #[cfg(unix)]
     pub(crate) fn stream(&self) -> &TcpStream {
         &self.stream
@@ -79,7 +79,7 @@ impl Outlet {
     }
 }
 
-/// How many bytes the system took.
+/// Returns the bytes that the system accepted.
 fn write_to(stream: &mut TcpStream, bytes: &[u8], is_gone: &mut bool) -> usize {
     stream.write(bytes).unwrap_or_else(|error| {
         *is_gone |= !is_not_now(&error);
@@ -91,9 +91,11 @@ fn is_not_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Gives readers what was kept for them, as long as they take a fair amount of it each second, and for ten seconds at most once the
-/// graph `is_stopping`; what is left then, in bytes. Then each is told that nothing follows, and has a moment to go: a connection
-/// that is closed while it brings something loses what was sent.
+/// Sends the kept bytes, while readers accept a minimum per interval; for up to ten seconds once the graph
+/// `is_stopping`. Returns the bytes left.
+///
+/// Then shuts each connection down and lets the reader close first, because closing with unread input discards sent
+/// bytes.
 pub(crate) fn drain(outlets: &mut [&mut Outlet], is_stopping: impl Fn() -> bool) -> usize {
     let waiting = |outlets: &[&mut Outlet]| {
         let here = outlets.iter().filter(|outlet| !outlet.is_gone);
@@ -112,20 +114,20 @@ pub(crate) fn drain(outlets: &mut [&mut Outlet], is_stopping: impl Fn() -> bool)
             window = (Instant::now(), left);
         }
     }
-    // Who has gone meanwhile is told nothing.
+    // A closed connection needs no shutdown.
     outlets.iter().for_each(|outlet| drop(outlet.stream.shutdown(Shutdown::Write)));
     let told = Instant::now();
     while outlets.iter().any(|outlet| !outlet.is_gone) && told.elapsed() < FAREWELL {
         std::thread::sleep(Duration::from_millis(1));
-        // Once each: one that sends without end has its turn, too.
+        // One read each, so that a peer that sends without end cannot delay the others.
         outlets.iter_mut().for_each(|outlet| _ = outlet.read(&mut [0; 4096]));
     }
     left
 }
 
-/// How often it is looked whether readers take enough, at the end.
+/// Interval for judging the readers at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What readers take in that time where it is worth waiting for them: 64 KiB/s.
+/// Minimum that readers must accept in that time: 64 KiB/s.
 const TAKEN_BYTES_MIN: usize = 640 << 10;
-/// For readers to go.
+/// Time for readers to close.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What is not there yet is waited for where its name says so.
+//! Retries opening a source or a sink whose URI says `reconnect`.
 
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,21 @@ use super::reconnect::{RETRY_EVERY, is_absent};
 use crate::error::Error;
 use crate::open::{Notice, Notify};
 
-/// Who waits, and for how long.
+/// Rules for waiting.
 pub(crate) struct Patience<'a> {
     /// Whether the name says `reconnect`.
     pub(crate) waits: bool,
-    /// For how long at most; `None`: for as long as it takes.
+    /// Maximum wait; `None`: no limit.
     pub(crate) within: Option<Duration>,
-    /// Ends the wait.
+    /// Cancels the wait.
     pub(crate) cancel: &'a Cancel,
 }
 
 impl Patience<'_> {
-    /// Opens it: with `reconnect`, as often as it takes until the other end or the device is there.
+    /// Opens it. With `reconnect`, retries until the other end or the device is there.
     ///
     /// # Errors
-    /// What `open` says where waiting does not help, or nobody waits any longer.
+    /// The error of `open` if waiting does not help, or after the wait.
     pub(crate) fn open<T>(
         &self,
         notify: Notify<'_>,

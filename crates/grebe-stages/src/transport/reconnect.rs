@@ -1,4 +1,4 @@
-//! A connection that was lost is opened again.
+//! Reconnects after a loss.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,37 +8,37 @@ use grebe_ring::Cancel;
 
 use crate::error::Error;
 
-/// Opens a connection again that was lost, as often as it takes: in a thread of its own, since a stage must not wait that long.
+/// Reopens a lost connection, in a thread because a stage must not wait that long.
 ///
-/// A person is told that it is lost, what is in the way of opening it again, and that it is there again.
+/// Reports the loss, errors of the attempts, and the reconnection.
 pub(crate) struct Reconnect<T> {
-    /// What it is called.
+    /// Its name in messages.
     what: String,
     open: Arc<Open<T>>,
     attempt: Option<Attempt<T>>,
     lost: Instant,
     why: Option<String>,
     opened: Instant,
-    /// When a loss was told last, and whether the one that lasts was.
-    told: Option<Instant>,
-    is_told: bool,
+    /// Time of the last report of a loss, and whether the present one was reported.
+    last_report: Option<Instant>,
+    is_reported: bool,
 }
 
 type Open<T> = dyn Fn(&Cancel, &dyn Fn(String)) -> Result<T, Error> + Send + Sync;
 
 struct Attempt<T> {
-    heard: Receiver<Heard<T>>,
+    events: Receiver<Event<T>>,
     cancel: Cancel,
 }
 
-/// What comes from the thread.
-enum Heard<T> {
-    Said(String),
+/// Results of the thread.
+enum Event<T> {
+    Notice(String),
     Opened(Result<T, Error>),
 }
 
 impl<T: Send + 'static> Reconnect<T> {
-    /// `open` opens what is called `what`, and is told when nobody wants it any more.
+    /// `open` opens the connection called `what`. Its argument tells when the result is no longer wanted.
     pub(crate) fn new(
         what: impl Into<String>,
         open: impl Fn(&Cancel) -> Result<T, Error> + Send + Sync + 'static,
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Reconnect<T> {
         Self::telling(what, move |cancel, _| open(cancel))
     }
 
-    /// One whose `open` also has something to tell a person.
+    /// One whose `open` also reports notices.
     pub(crate) fn telling(
         what: impl Into<String>,
         open: impl Fn(&Cancel, &dyn Fn(String)) -> Result<T, Error> + Send + Sync + 'static,
@@ -59,40 +59,41 @@ impl<T: Send + 'static> Reconnect<T> {
             lost: now,
             why: None,
             opened: now,
-            told: None,
-            is_told: false,
+            last_report: None,
+            is_reported: false,
         }
     }
 
-    /// It is lost, and `why` where that is known: `tell` tells a person.
+    /// Handles a loss, with its reason if known.
     pub(crate) fn lost(&mut self, why: Option<&str>, tell: impl Fn(String)) {
-        (self.lost, self.why, self.is_told) = (Instant::now(), why.map(str::to_owned), false);
+        (self.lost, self.why, self.is_reported) = (Instant::now(), why.map(str::to_owned), false);
         self.tell_lost(tell);
     }
 
-    /// Tells that it is lost, once. Of one that comes and goes that is told now and then, and of one that stays away in the end.
+    /// Reports a loss once. Limits the reports of a connection that comes and goes, but always reports a lasting loss.
     fn tell_lost(&mut self, tell: impl Fn(String)) {
-        if self.is_told || self.told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
+        if self.is_reported || self.last_report.is_some_and(|last_report| last_report.elapsed() < TELL_EVERY)
+        {
             return;
         }
-        (self.is_told, self.told) = (true, Some(Instant::now()));
+        (self.is_reported, self.last_report) = (true, Some(Instant::now()));
         let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         tell(format!("{} has gone{why}; waiting for it", self.what));
     }
 
-    /// Waits for it, for `timeout` at most; `None`: it is not there yet.
+    /// Waits for the connection for up to `timeout`. `None`: not there yet.
     ///
     /// # Errors
-    /// There is another at that address than there was.
+    /// The address has another peer than before.
     pub(crate) fn poll(&mut self, timeout: Duration, tell: impl Fn(String)) -> Result<Option<T>, Error> {
         self.tell_lost(&tell);
         let pause = RETRY_EVERY.saturating_sub(self.opened.elapsed());
         let attempt = self.attempt.get_or_insert_with(|| Attempt::begin(self.open.clone(), pause));
         let until = Instant::now() + timeout;
         let opened = loop {
-            match attempt.heard.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Heard::Said(words)) => tell(words),
-                Ok(Heard::Opened(opened)) => break opened.map(Some),
+            match attempt.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Event::Notice(words)) => tell(words),
+                Ok(Event::Opened(opened)) => break opened.map(Some),
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => break Ok(None),
             }
@@ -100,7 +101,7 @@ impl<T: Send + 'static> Reconnect<T> {
         self.attempt = None;
         if let Ok(Some(_)) = opened {
             self.opened = Instant::now();
-            if self.is_told {
+            if self.is_reported {
                 let away_s = (self.opened - self.lost).as_secs_f64();
                 tell(format!("{} is there again, after {away_s:.1} s", self.what));
             }
@@ -110,46 +111,46 @@ impl<T: Send + 'static> Reconnect<T> {
 }
 
 impl<T: Send + 'static> Attempt<T> {
-    /// Begins to try, `pause` from now: who hangs up at once is not called again at once.
+    /// Starts trying after `pause`, so that a peer that hangs up at once is not called at once.
     fn begin(open: Arc<Open<T>>, pause: Duration) -> Self {
-        let ((sender, heard), cancel) = (channel(), Cancel::default());
+        let ((sender, events), cancel) = (channel(), Cancel::default());
         let until = cancel.clone();
         std::thread::spawn(move || {
             std::thread::sleep(pause);
-            let mut said = String::new();
+            let mut last = String::new();
             while !until.is_cancelled() {
-                let tell = |words| drop(sender.send(Heard::Said(words)));
+                let tell = |words| drop(sender.send(Event::Notice(words)));
                 match open(&until, &tell) {
                     Err(error) if may_come(&error) => {
-                        note_once(&error, &mut said, &sender);
+                        note_once(&error, &mut last, &sender);
                         std::thread::sleep(RETRY_EVERY);
                     }
                     opened => {
-                        let _ = sender.send(Heard::Opened(opened));
+                        let _ = sender.send(Event::Opened(opened));
                         return;
                     }
                 }
             }
         });
-        Self { heard, cancel }
+        Self { events, cancel }
     }
 }
 
-/// Tells what else than its absence keeps it from being opened, each time that this is something else.
-fn note_once<T>(error: &Error, said: &mut String, sender: &Sender<Heard<T>>) {
+/// Reports each new error other than absence.
+fn note_once<T>(error: &Error, last: &mut String, sender: &Sender<Event<T>>) {
     let words = error.to_string();
-    if !is_absent(error) && words != *said {
-        let _ = sender.send(Heard::Said(format!("{words}; trying again")));
-        *said = words;
+    if !is_absent(error) && words != *last {
+        let _ = sender.send(Event::Notice(format!("{words}; trying again")));
+        *last = words;
     }
 }
 
-/// Whether it may be opened later: nobody is there, no device is or it is not as it was, the name has no address just now.
+/// Whether opening may succeed later: the peer or the device is missing, or the name has no address now.
 fn may_come(error: &Error) -> bool {
     matches!(error, Error::Tcp { .. } | Error::Unresolved { .. } | Error::Soapy { .. } | Error::Device { .. })
 }
 
-/// Whether it is not there, and may come: a name that has no address, or a device that somebody else has, is for a person to look at.
+/// Whether the peer or the device is merely missing. A name without an address and a device in use need the user.
 pub(crate) fn is_absent(error: &Error) -> bool {
     match error {
         Error::Tcp { action, .. } => *action == "connect to",
@@ -174,7 +175,7 @@ impl<T> Drop for Attempt<T> {
     }
 }
 
-/// How soon what is not there is looked for again.
+/// Interval of the attempts.
 pub(super) const RETRY_EVERY: Duration = Duration::from_millis(200);
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
@@ -190,9 +191,9 @@ mod tests {
         Error::Tcp { action, uri: "tcp://x:1".to_owned(), source: io::ErrorKind::ConnectionRefused.into() }
     }
 
-    fn awaited<T: Send + 'static>(again: &mut Reconnect<T>, tell: impl Fn(String)) -> T {
+    fn awaited<T: Send + 'static>(reconnect: &mut Reconnect<T>, tell: impl Fn(String)) -> T {
         loop {
-            if let Some(opened) = again.poll(Duration::from_millis(10), &tell).unwrap() {
+            if let Some(opened) = reconnect.poll(Duration::from_millis(10), &tell).unwrap() {
                 return opened;
             }
         }
@@ -201,19 +202,19 @@ mod tests {
     #[test]
     fn it_is_tried_until_it_is_there_and_then_anew() {
         let tries = AtomicU32::new(0);
-        let mut again = Reconnect::new("x", move |_| match tries.fetch_add(1, Ordering::Relaxed) {
+        let mut reconnect = Reconnect::new("x", move |_| match tries.fetch_add(1, Ordering::Relaxed) {
             tries if tries % 3 < 2 => Err(refused("connect to")),
             tries => Ok(tries),
         });
-        assert_eq!([awaited(&mut again, drop), awaited(&mut again, drop)], [2, 5]);
+        assert_eq!([awaited(&mut reconnect, drop), awaited(&mut reconnect, drop)], [2, 5]);
     }
 
     #[test]
     fn another_than_there_was_ends_it() {
-        let mut again: Reconnect<()> =
+        let mut reconnect: Reconnect<()> =
             Reconnect::new("x", |_| Err(Error::Peer { uri: "x".into(), what: "is another" }));
         let error = loop {
-            match again.poll(Duration::from_millis(10), drop) {
+            match reconnect.poll(Duration::from_millis(10), drop) {
                 Ok(None) => {}
                 other => break other.unwrap_err(),
             }
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn a_person_is_told_once_what_is_lost_what_is_in_the_way_and_what_is_back() {
         let tries = AtomicU32::new(0);
-        let mut again =
+        let mut reconnect =
             Reconnect::telling("tcp://x:1", move |_, tell| match tries.fetch_add(1, Ordering::Relaxed) {
                 0 | 3 => Err(refused("connect to")),
                 1 | 2 => Err(refused("shake hands with")),
@@ -233,36 +234,37 @@ mod tests {
                     Ok(())
                 }
             });
-        let told = RefCell::new(Vec::new());
-        let tell = |words: String| told.borrow_mut().push(words);
-        again.lost(Some("unplugged"), tell);
-        awaited(&mut again, tell);
-        // It comes and goes: that is not told each time.
-        again.lost(None, tell);
-        awaited(&mut again, tell);
-        let told = told.into_inner();
-        assert_eq!(told.len(), 5, "{told:?}");
-        assert_eq!(told[0], "tcp://x:1 has gone (unplugged); waiting for it");
+        let notes = RefCell::new(Vec::new());
+        let tell = |words: String| notes.borrow_mut().push(words);
+        reconnect.lost(Some("unplugged"), tell);
+        awaited(&mut reconnect, tell);
+        // A repeated loss is not reported each time.
+        reconnect.lost(None, tell);
+        awaited(&mut reconnect, tell);
+        let notes = notes.into_inner();
+        assert_eq!(notes.len(), 5, "{notes:?}");
+        assert_eq!(notes[0], "tcp://x:1 has gone (unplugged); waiting for it");
         assert!(
-            told[1].starts_with("cannot shake hands with tcp://x:1: ") && told[1].ends_with("; trying again")
+            notes[1].starts_with("cannot shake hands with tcp://x:1: ")
+                && notes[1].ends_with("; trying again")
         );
-        assert_eq!(told[2], "it is louder than before");
-        assert!(told[3].starts_with("tcp://x:1 is there again, after "), "{told:?}");
-        assert_eq!(told[4], told[2]);
+        assert_eq!(notes[2], "it is louder than before");
+        assert!(notes[3].starts_with("tcp://x:1 is there again, after "), "{notes:?}");
+        assert_eq!(notes[4], notes[2]);
     }
 
     #[test]
     fn one_that_comes_and_goes_and_then_stays_away_is_told_in_the_end() {
-        let mut again: Reconnect<()> = Reconnect::new("x", |_| Err(refused("connect to")));
-        let told = RefCell::new(Vec::new());
-        let tell = |words: String| told.borrow_mut().push(words);
-        again.lost(None, tell);
-        again.lost(Some("again"), tell);
-        assert_eq!(told.borrow().len(), 1);
-        again.told = again.told.and_then(|told| told.checked_sub(TELL_EVERY));
+        let mut reconnect: Reconnect<()> = Reconnect::new("x", |_| Err(refused("connect to")));
+        let notes = RefCell::new(Vec::new());
+        let tell = |words: String| notes.borrow_mut().push(words);
+        reconnect.lost(None, tell);
+        reconnect.lost(Some("again"), tell);
+        assert_eq!(notes.borrow().len(), 1);
+        reconnect.last_report = reconnect.last_report.and_then(|at| at.checked_sub(TELL_EVERY));
         for _ in 0..3 {
-            assert!(again.poll(Duration::ZERO, tell).unwrap().is_none());
+            assert!(reconnect.poll(Duration::ZERO, tell).unwrap().is_none());
         }
-        assert_eq!(told.into_inner()[1..], ["x has gone (again); waiting for it"]);
+        assert_eq!(notes.into_inner()[1..], ["x has gone (again); waiting for it"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Standard input and output without a buffer in between, and waiting for something to read.
+//! Unbuffered standard input and output, with a wait for input.
 
 use std::io;
 
@@ -9,14 +9,14 @@ pub(crate) type Stdout = std::fs::File;
 #[cfg(not(unix))]
 pub(crate) use std::io::{Stdin, Stdout};
 
-/// Standard input without a buffer in between.
+/// Unbuffered standard input.
 #[cfg(unix)]
 pub(crate) fn stdin() -> io::Result<Stdin> {
     use std::os::fd::AsFd;
     Ok(std::fs::File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Standard output without a buffer in between; as large a pipe as the system allows.
+/// Unbuffered standard output, with the largest pipe that the system allows.
 #[cfg(unix)]
 pub(crate) fn stdout() -> io::Result<Stdout> {
     use std::os::fd::AsFd;
@@ -38,19 +38,19 @@ pub(crate) fn stdout() -> io::Result<Stdout> {
     Ok(io::stdout())
 }
 
-/// Whether there is something to read is not known before it is tried.
+/// Readiness is unknown before a read.
 #[cfg(not(unix))]
 pub(crate) fn readable<R>(_: &R) -> io::Result<bool> {
     Ok(true)
 }
 
-/// A pipe of 1 MiB instead of 64 KiB: fewer wake-ups. What the system refuses stays as it is.
+/// A pipe of 1 MiB instead of 64 KiB needs fewer wake-ups. A refusal changes nothing.
 #[cfg(target_os = "linux")]
 pub(crate) fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
 }
 
-/// Waits until there is something to read, for 100 ms at most; whether there is.
+/// Waits for up to 100 ms until there is something to read. Returns whether there is.
 #[cfg(unix)]
 pub(crate) fn readable<R: std::os::fd::AsFd>(from: &R) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,4 +1,4 @@
-//! The two ends of a TCP connection that carries samples.
+//! The ends of a TCP connection that carries samples.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -15,16 +15,16 @@ use crate::open::{Notice, Notify};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TcpEnd {
     pub(crate) at: HostPort,
-    /// It waits for the other end instead of connecting to it.
+    /// Whether it listens instead of connecting.
     pub(crate) listens: bool,
-    /// It is opened again once it was lost.
+    /// Whether it reconnects after a loss.
     pub(crate) reconnects: bool,
 }
 
-/// Opens a connection to one place, as often as it is asked to.
+/// Opens connections to one address.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    /// What its place is called in messages.
+    /// The scheme in messages.
     scheme: &'static str,
     at: HostPort,
     /// `None`: it connects.
@@ -32,27 +32,26 @@ pub(crate) struct Connector {
 }
 
 impl TcpEnd {
-    /// One that connects, once.
+    /// An end that connects, once.
     pub(crate) fn new(at: HostPort) -> Self {
         Self { at, listens: false, reconnects: false }
     }
 
-    /// Takes what a query says of it.
+    /// Parses its options.
     ///
     /// # Errors
-    /// It is malformed.
+    /// An option is malformed.
     pub(crate) fn take(&mut self, query: &mut Query<'_>) -> Result<(), String> {
         (self.listens, self.reconnects) = (query.flag("listen")?, query.flag("reconnect")?);
         Ok(())
     }
 
-    /// Adds what the name says of it.
+    /// Adds its options.
     pub(crate) fn write(&self, pairs: Pairs) -> Pairs {
         pairs.flag("listen", self.listens).flag("reconnect", self.reconnects)
     }
 
-    /// What opens the connection; a person is told the address that is listened on, with the port that the system chose where none was
-    /// named.
+    /// The connector. Reports the address listened on, with the port that the system chose for port 0.
     pub(crate) fn connector(&self, scheme: &'static str, notify: Notify<'_>) -> Result<Connector, Error> {
         let at = self.at.clone();
         let listener = self.listens.then(|| Connector::bind(scheme, at.clone(), notify)).transpose()?;
@@ -61,12 +60,12 @@ impl TcpEnd {
 }
 
 impl Connector {
-    /// One that connects to whoever listens there.
+    /// A connector to an address.
     pub(crate) fn to(scheme: &'static str, at: HostPort) -> Self {
         Self { scheme, at, listener: None }
     }
 
-    /// A listener that does not block.
+    /// A non-blocking listener.
     pub(crate) fn bind(scheme: &'static str, at: HostPort, notify: Notify<'_>) -> Result<TcpListener, Error> {
         let (address, otherwise) = at.to_listen()?;
         let connector = Self::to(scheme, at);
@@ -79,10 +78,10 @@ impl Connector {
         Ok(listener)
     }
 
-    /// The connection; who listens waits for it, `within` at most.
+    /// Opens the connection. A listener waits for it, up to `within`.
     ///
     /// # Errors
-    /// Nobody is there, or [`Error::Idle`]: nobody came.
+    /// No peer listens there, or [`Error::Idle`]: none connected.
     pub(crate) fn open(&self, cancel: &Cancel, within: Option<Duration>) -> Result<TcpStream, Error> {
         match &self.listener {
             Some(listener) => self.accept(listener, cancel, within)?.ok_or(Error::Cancelled),
@@ -94,7 +93,7 @@ impl Connector {
         self.listener.is_some()
     }
 
-    /// Where it leads.
+    /// Its URI.
     pub(crate) fn uri(&self) -> String {
         format!("{}://{}", self.scheme, self.at)
     }
@@ -104,7 +103,7 @@ impl Connector {
         connected.map_err(|source| self.failed("connect to", source))
     }
 
-    /// Waits until somebody connects; `None`: it was cancelled.
+    /// Waits for a connection. `None`: cancelled.
     fn accept(
         &self,
         listener: &TcpListener,
@@ -123,7 +122,7 @@ impl Connector {
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
                 {
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                 }
                 Err(source) => return Err(self.failed("listen on", source)),
             }
@@ -136,7 +135,7 @@ impl Connector {
     }
 }
 
-/// What is written leaves at once, and a read comes back now and then.
+/// Writes leave at once, and reads have a timeout.
 fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
@@ -146,4 +145,4 @@ fn prepare(stream: TcpStream) -> io::Result<TcpStream> {
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 const READ_WITHIN: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What the tests of sources share: what a source makes, and stages that hand it to the test.
+//! Shared support of the source tests: a generator, and stages that forward batches to the test.
 #![allow(dead_code, reason = "not every test uses everything")]
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageResult};
@@ -13,7 +13,7 @@ pub(crate) fn channel(batches: &[Batch], channel: usize) -> Vec<i16> {
     frames.flat_map(|frame| frame.channel::<i16>(channel).unwrap().into_owned()).collect()
 }
 
-/// Hands batches to the test.
+/// Forwards batches to the test.
 pub(crate) struct Tray(pub(crate) std::sync::mpsc::Sender<Batch>);
 
 impl Stage for Tray {
@@ -24,7 +24,7 @@ impl Stage for Tray {
     }
 }
 
-/// Tells the test every header.
+/// Forwards headers to the test.
 pub(crate) struct Headers(pub(crate) std::sync::mpsc::Sender<Header>);
 
 impl Stage for Headers {

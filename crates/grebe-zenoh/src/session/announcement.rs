@@ -1,4 +1,4 @@
-//! A stream that is announced: a token that goes with this process, and answers to who asks what it is.
+//! An announced stream: a token of this process, and answers about the stream.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use crate::what::{Found, HERE, WHAT, What};
 /// A stream that is announced until this is dropped.
 #[derive(Debug)]
 pub struct Announcement {
-    // In this order: who sees the token can ask.
+    // In this order, because a reader that sees the token may ask.
     _presence: Presence,
     _answers: Queryable<()>,
     said: Arc<Mutex<What>>,
@@ -39,7 +39,7 @@ impl Announcement {
             let mut what = answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
             what.messages = sent.load(Ordering::Relaxed);
             let json = what.to_json();
-            // Who asked may be gone.
+            // The reader may be gone.
             let _ = query.reply(&answer_key, json).wait();
         });
         let action = format!("announce {name}");
@@ -49,18 +49,18 @@ impl Announcement {
         Ok(Self { _presence: presence, _answers: queryable, said, messages, _using: lab.using(name) })
     }
 
-    /// Says how many messages of its frames were sent over Zenoh.
+    /// Sets the number of its messages sent over Zenoh.
     pub fn count(&self, messages: u64) {
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Changes what is said of the stream.
+    /// Changes the announced description.
     pub fn say(&self, change: impl FnOnce(&mut What)) {
         change(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
-/// That somebody is there, seen by all until this is dropped.
+/// A token that is visible until this is dropped.
 #[derive(Debug)]
 pub struct Presence {
     _token: LivelinessToken,
@@ -75,7 +75,7 @@ impl Presence {
     }
 }
 
-/// A producer that was killed may be announced for a moment still.
+/// A killed producer may stay announced for a moment.
 fn refuse_second(lab: &Lab, name: &StreamName) -> Result<(), Error> {
     let watch = lab.watch(&Pattern::from(name))?;
     let began = Instant::now();
@@ -92,5 +92,5 @@ fn refuse_second(lab: &Lab, name: &StreamName) -> Result<(), Error> {
     }
 }
 
-/// Longer than the lease of who is gone.
+/// Longer than the lease of a lost host.
 const LINGERS: Duration = Duration::from_millis(2_500);

@@ -1,4 +1,4 @@
-//! A configuration of Zenoh's out of our few options.
+//! Zenoh's configuration from our options.
 
 use zenoh::Config;
 
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::options::SessionOptions;
 
 /// # Errors
-/// A file that is no configuration, an address that is none.
+/// An invalid configuration file or address.
 pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
     if let Some(path) = &options.config {
         let config = Config::from_file(path);
@@ -19,7 +19,7 @@ pub(super) fn of(options: &SessionOptions) -> Result<Config, Error> {
         vec![
             ("mode", "\"client\"".to_owned()),
             ("connect/endpoints", json(&endpoints)),
-            // Once: who joins tries again, and knows why.
+            // Tries once: the caller repeats it, and knows the reason.
             ("connect/timeout_ms", "0".to_owned()),
             ("scouting/multicast/enabled", "false".to_owned()),
         ]
@@ -49,12 +49,12 @@ fn json<T: AsRef<str>>(texts: &[T]) -> String {
     serde_json::Value::from(texts.iter().map(AsRef::as_ref).collect::<Vec<&str>>()).to_string()
 }
 
-/// A host that says nothing for so long is gone: its streams disappear within two seconds.
+/// Silence after which a host counts as gone. Its streams disappear within two seconds.
 const LEASE_MS: u64 = 1_500;
-/// How often it says something in that time.
+/// Messages within that time.
 const KEEP_ALIVES: u64 = 6;
-/// Batches of up to 64 KiB that wait for a link before messages are dropped: the most that Zenoh takes. By itself it has 2, which a
-/// stream of 4 MB/s overruns where the thread that sends does not run for 30 ms.
+/// Batches of up to 64 KiB that wait for a link before messages are dropped: Zenoh's maximum. Its default of 2
+/// overflows at 4 MB/s if the sending thread pauses for 30 ms.
 const WAITING_BATCHES: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What processes count, for who watches the lab.
+//! Counters of processes, for viewers of the lab.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::error::Error;
 use crate::what::{COUNTS, token};
 
-/// Tells what this process counts, for as long as it is kept.
+/// Publishes counts of this process while it exists.
 #[derive(Debug)]
 pub struct CountsSender {
     publisher: Publisher<'static>,
@@ -25,27 +25,27 @@ pub struct CountsSender {
 impl CountsSender {
     pub(super) fn declare(lab: &Lab, number: u32) -> Result<Self, Error> {
         let key = format!("{COUNTS}{}/{number}", lab.id());
-        let action = "tell what is counted";
+        let action = "publish counters";
         let publisher = lab.0.session.declare_publisher(key.clone()).wait().map_err(failed(action))?;
         let token = lab.0.session.liveliness().declare_token(key).wait().map_err(failed(action))?;
         Ok(Self { publisher, _token: token, _lab: lab.clone() })
     }
 
-    /// Whether anybody watches, as far as it is known here.
+    /// Whether there is a viewer, as far as known here.
     pub fn is_watched(&self) -> bool {
         self.publisher.matching_status().wait().is_ok_and(|status| status.matching())
     }
 
-    /// Tells it to all who watch. Where a link cannot follow, it is left out.
+    /// Sends the counts to all viewers. Dropped if a link is too slow.
     ///
     /// # Errors
     /// The session is closed.
     pub fn send(&self, counts: Vec<u8>) -> Result<(), Error> {
-        self.publisher.put(counts).wait().map_err(failed("tell what is counted"))
+        self.publisher.put(counts).wait().map_err(failed("publish counters"))
     }
 }
 
-/// What all processes of the lab count, as long as this is kept.
+/// The counts of all processes of the lab, while this exists.
 #[derive(Debug)]
 pub struct CountsWatch {
     seen: Arc<Seen>,
@@ -63,7 +63,7 @@ type All = BTreeMap<(String, String), (Arc<[u8]>, Instant)>;
 impl CountsWatch {
     pub(super) fn begin(lab: &Lab) -> Result<Self, Error> {
         let seen = Arc::new(Seen::default());
-        let action = "watch what others count";
+        let action = "watch counters";
         let key = format!("{COUNTS}*/*");
         let tell = seen.clone();
         let counts = lab.0.session.declare_subscriber(key.clone()).callback(move |sample| tell.take(&sample));
@@ -74,7 +74,7 @@ impl CountsWatch {
         Ok(Self { seen, _tokens: tokens.map_err(failed(action))?, _counts: counts, _lab: lab.clone() })
     }
 
-    /// Who is there, with the last of each.
+    /// The processes, with the last counts of each.
     pub fn look(&self) -> Vec<Counts> {
         let seen = self.seen.lock();
         seen.iter()
@@ -89,7 +89,7 @@ impl Seen {
         if sample.payload().len() > COUNTS_BYTES_MAX {
             return;
         }
-        // Only of who is there: what a process said before it was gone may come behind that.
+        // Only of present processes: a last message may arrive after its sender has gone.
         if let Some(last) = self.lock().get_mut(&of) {
             *last = (sample.payload().to_bytes().into(), Instant::now());
         }
@@ -112,7 +112,7 @@ impl Seen {
     }
 }
 
-/// A thousand stages fit.
+/// Enough for a thousand stages.
 const COUNTS_BYTES_MAX: usize = 1 << 20;
-/// So many are followed; more are left out.
+/// Maximum number of processes. Further ones are ignored.
 const PROCESSES_MAX: usize = 4_096;

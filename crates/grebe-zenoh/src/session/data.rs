@@ -27,7 +27,7 @@ pub struct DataSender {
     publisher: Publisher<'static>,
     sender: Bytes,
     has_reader: Arc<AtomicBool>,
-    /// Of the message that is being put together, in the batch.
+    /// Of the message in progress, within the batch.
     parts: Vec<Range<usize>>,
     _lab: Lab,
 }
@@ -36,7 +36,7 @@ impl DataSender {
     pub(super) fn declare(lab: &Lab, key: &str, blocks: bool) -> Result<Self, Error> {
         let action = format!("send to {key}");
         let congestion = if blocks { CongestionControl::Block } else { CongestionControl::Drop };
-        // Not express: a message goes at once where the link is idle, and where it is behind short ones share what waits for it.
+        // Not express: a message leaves at once on an idle link, and short ones share a batch on a busy one.
         let publisher = lab.0.session.declare_publisher(key.to_owned()).congestion_control(congestion);
         let publisher = publisher.wait().map_err(failed(&action))?;
         let has_reader = Arc::new(AtomicBool::new(false));
@@ -44,7 +44,7 @@ impl DataSender {
         let listener = publisher.matching_listener();
         let listener = listener.callback(move |status| tell.store(status.matching(), Ordering::Release));
         listener.background().wait().map_err(failed(&action))?;
-        // What was there before the listener.
+        // Readers from before the listener.
         if let Ok(status) = publisher.matching_status().wait()
             && status.matching()
         {
@@ -54,12 +54,12 @@ impl DataSender {
         Ok(Self { publisher, sender, has_reader, parts: Vec::new(), _lab: lab.clone() })
     }
 
-    /// Whether somebody reads, as far as it is known here.
+    /// Whether there is a reader, as far as known here.
     pub fn has_reader(&self) -> bool {
         self.has_reader.load(Ordering::Acquire)
     }
 
-    /// Sends the frames of a batch in as many messages as they need; none is copied for that. How many messages it were.
+    /// Sends the frames of a batch in as few messages as possible, without a copy. Returns the number of messages.
     ///
     /// # Errors
     /// The session is closed.
@@ -85,7 +85,7 @@ impl DataSender {
         Ok(messages)
     }
 
-    /// Sends a frame that stands nowhere: of a description.
+    /// Sends the frame of a description.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -122,7 +122,7 @@ impl DataSender {
     }
 }
 
-/// A batch that messages lie in.
+/// A batch that holds messages.
 struct Chunk(Batch);
 
 impl AsRef<[u8]> for Chunk {
@@ -131,7 +131,7 @@ impl AsRef<[u8]> for Chunk {
     }
 }
 
-/// Takes the messages that come to a key.
+/// Receives the messages of a key.
 #[derive(Debug)]
 pub struct DataReceiver {
     queue: Arc<Queue>,
@@ -139,19 +139,19 @@ pub struct DataReceiver {
     _lab: Lab,
 }
 
-/// A message that came, or several short ones of one sender.
+/// A received message, or several short ones of one sender.
 #[derive(Debug)]
 pub struct Message {
-    /// Whose it is.
+    /// Its sender.
     pub sender: SenderId,
     payload: Payload,
 }
 
 #[derive(Debug)]
 enum Payload {
-    /// As it came: in Zenoh's memory.
+    /// In Zenoh's memory.
     Whole(ZBytes),
-    /// Copied together.
+    /// Copied and joined.
     Joined(Vec<u8>),
 }
 
@@ -164,12 +164,12 @@ impl Message {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies its frames to the start of `to`, which is as long at least; there they lie back to back.
+    /// Copies its frames back to back to the start of `to`, which must be long enough.
     pub fn copy_to(&self, to: &mut [u8]) {
         let mut at = 0;
         let mut copy = |slice: &[u8]| {
@@ -182,8 +182,8 @@ impl Message {
         }
     }
 
-    /// Takes in the message that came behind it, where both are short and of one sender; whether it did. Frames of two messages are
-    /// those of one; what is no frame would end it, and stays alone.
+    /// Appends the next message, if both are short and from one sender. Returns whether it did. The result is a message
+    /// of both frames, but an invalid frame would end it, so it stays alone.
     fn join(&mut self, next: &Self) -> bool {
         if self.sender != next.sender || self.len() + next.len() > JOINED_BYTES_MAX {
             return false;
@@ -201,7 +201,7 @@ impl Message {
         true
     }
 
-    /// Of one that came in one piece and is of frames alone.
+    /// Of a message in one piece, of frames alone.
     fn frames(&self) -> Option<&[u8]> {
         let Payload::Whole(bytes) = &self.payload else { return None };
         let mut slices = bytes.slices();
@@ -227,7 +227,7 @@ impl DataReceiver {
         self.queue.pop()
     }
 
-    /// Waits for a message, at most for `timeout`; whether there is one. For one thread at a time.
+    /// Waits for a message, up to `timeout`. Returns whether there is one. For one thread at a time.
     pub fn wait(&self, timeout: Duration) -> bool {
         self.queue.wait(timeout)
     }
@@ -235,17 +235,17 @@ impl DataReceiver {
 
 impl Drop for DataReceiver {
     fn drop(&mut self) {
-        // Nobody waits for room any more.
+        // Releases senders that wait for room.
         self.queue.lock().is_closed = true;
         self.queue.room.notify_all();
     }
 }
 
-/// Messages between the thread that brings them and the one that takes them.
+/// Messages between the receiving and the reading thread.
 #[derive(Debug)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    /// Of the above, for who waits without the lock.
+    /// Number of messages, readable without the lock.
     has_messages: AtomicBool,
     news: Signal,
     room: Condvar,
@@ -256,7 +256,7 @@ struct Queue {
 struct Waiting {
     messages: VecDeque<Message>,
     bytes: usize,
-    /// How many sleep until there is room: to wake nobody is a system call, too.
+    /// Threads that wait for room, because waking nobody costs a system call too.
     awaiting_room: usize,
     is_closed: bool,
 }
@@ -278,7 +278,7 @@ impl Queue {
         while waiting.is_full_for(&message) && !waiting.is_closed {
             let left = until.saturating_duration_since(Instant::now());
             match self.overflow {
-                // The sequence of the frames says what is missing.
+                // The sequence of the frames shows the loss.
                 Overflow::DropOldest => drop(waiting.pop()),
                 Overflow::Block if !left.is_zero() => {
                     waiting.awaiting_room += 1;
@@ -289,7 +289,7 @@ impl Queue {
             }
         }
         waiting.bytes += message.len();
-        // The reader is behind: a short message would keep 64 KiB of Zenoh's memory until its turn comes.
+        // The reader is slow: a short message would hold 64 KiB of Zenoh's memory meanwhile.
         let is_joined = waiting.messages.back_mut().is_some_and(|last| last.join(&message));
         if !is_joined {
             waiting.messages.push_back(message);
@@ -321,7 +321,7 @@ impl Queue {
 }
 
 impl Waiting {
-    /// One message always has room.
+    /// One message always fits.
     fn is_full_for(&self, message: &Message) -> bool {
         let is_many =
             self.messages.len() >= WAITING_MESSAGES_MAX || self.bytes + message.len() > WAITING_BYTES_MAX;
@@ -336,9 +336,9 @@ impl Waiting {
 }
 
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// However short a message is, it may keep 64 KiB of Zenoh's memory.
+/// Even a short message may hold 64 KiB of Zenoh's memory.
 const WAITING_MESSAGES_MAX: usize = 1_024;
-/// Of messages that were joined: two of half as many or more stay as they are, and are not copied twice.
+/// Of joined messages. Two of at least half of it stay separate, to avoid a second copy.
 const JOINED_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! What Zenoh says when it refuses something, for people.
+//! Zenoh's refusals, as messages for users.
 
 use crate::error::Error;
 
-/// What to make of an error of Zenoh's.
+/// Converts an error of Zenoh.
 pub(super) fn failed(action: &str) -> impl Fn(zenoh::Error) -> Error + use<> {
     let action = action.to_owned();
     move |error| Error::Zenoh { action: action.clone(), why: why(error) }
 }
 
-/// An error in Zenoh's words, without the places in its source.
+/// Zenoh's error text, without positions in its source.
 pub(super) fn why(error: zenoh::Error) -> String {
     without_places(&error.to_string())
 }

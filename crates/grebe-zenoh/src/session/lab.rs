@@ -1,4 +1,4 @@
-//! The session that this process has of a lab.
+//! This process's session in a lab.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::name::StreamName;
 use crate::options::SessionOptions;
 
-/// What this process has of a lab. Clones share the session, as does whatever comes of one; it is closed with the last of them.
+/// This process's session in a lab. Clones share it, and so do the objects made from one. The last of them closes it.
 #[derive(Debug, Clone)]
 pub struct Lab(pub(super) Arc<Joined>);
 
@@ -21,13 +21,13 @@ pub(super) struct Joined {
     pub(super) session: Session,
     pub(super) reach: String,
     pub(super) options: SessionOptions,
-    /// All that is said goes through a router, which may drop some of it.
+    /// Whether all messages pass a router, which may drop some.
     pub(super) has_router: bool,
-    /// The streams that this process sends or reads by name, and how often.
+    /// Streams that this process sends or reads by name, with their number of uses.
     uses: Mutex<BTreeMap<StreamName, usize>>,
 }
 
-/// Says that this process sends or reads a stream, until it is dropped.
+/// Registers a stream that this process sends or reads, until it is dropped.
 #[derive(Debug)]
 pub struct Using {
     name: StreamName,
@@ -35,15 +35,15 @@ pub struct Using {
 }
 
 impl Lab {
-    /// Joins. Where there is a router to reach, that takes as long as it takes to reach it; else half a second to find others.
+    /// Joins the lab. Takes until a router answers, or half a second to find other hosts.
     ///
     /// # Errors
-    /// A configuration that makes no sense, or a router that does not answer or lets nobody in.
+    /// An invalid configuration, or a router that does not answer or refuses this process.
     pub fn open(options: &SessionOptions) -> Result<Self, Error> {
         let reach = options.reach();
         let config = config::of(options)?;
         let has_router = config.get_json("mode").is_ok_and(|mode| mode == "\"client\"");
-        // A file says itself for how long Zenoh tries.
+        // A configuration file sets its own timeout.
         let tries_on = !options.routers.is_empty() && options.config.is_none();
         let until = Instant::now() + if tries_on { ROUTER_WITHIN } else { Duration::ZERO };
         loop {
@@ -69,7 +69,7 @@ impl Lab {
         }
     }
 
-    /// The session that all of this process share, opened as [`configure`](crate::configure) says where nobody has it open.
+    /// The session that this process shares, opened with the options of [`configure`](crate::configure) if needed.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -83,29 +83,29 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The [shared](Self::shared) session, where something of this process has it open.
+    /// The [shared](Self::shared) session, if open.
     pub fn joined() -> Option<Self> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).upgrade().map(Self)
     }
 
-    /// How far this process looks, for people.
+    /// Scope of a search, for messages.
     pub fn reach(&self) -> &str {
         &self.0.reach
     }
 
-    /// Where somebody looked who found nothing, for people.
+    /// Scope of a search without a result, for messages.
     pub fn looked_by(&self) -> String {
         let doubt =
             if self.0.has_router { ", whose access control may hide streams from this user" } else { "" };
         format!("{}{doubt}", self.0.reach)
     }
 
-    /// This process's id in the lab: it is a part of the keys of what it announces.
+    /// This process's id in the lab, part of the keys of its announcements.
     pub fn id(&self) -> String {
         self.0.session.zid().to_string()
     }
 
-    /// The key of the frames of a stream that this process announces.
+    /// Key of the frames of a stream that this process announces.
     pub fn data_key(&self, name: &StreamName) -> String {
         data_key(&self.id(), name)
     }
@@ -116,13 +116,13 @@ impl Lab {
         !self.0.options.no_udp_on_request
     }
 
-    /// Notes that this process sends or reads a stream: whoever watches its counts finds it by that name.
+    /// Registers a stream that this process sends or reads, by which viewers of its counts find it.
     pub fn using(&self, name: &StreamName) -> Using {
         *self.0.uses().entry(name.clone()).or_default() += 1;
         Using { name: name.clone(), lab: self.clone() }
     }
 
-    /// The streams that this process sends or reads by name.
+    /// Streams that this process sends or reads by name.
     pub fn uses(&self) -> Vec<StreamName> {
         self.0.uses().keys().cloned().collect()
     }
@@ -146,18 +146,18 @@ impl Drop for Using {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        // It is gone in any case.
+        // It is closed in any case.
         let _ = self.session.close().wait();
     }
 }
 
 static SHARED: Mutex<Weak<Joined>> = Mutex::new(Weak::new());
 
-/// For how long a router is waited for that nobody reaches.
+/// Timeout for an unreachable router.
 const ROUTER_WITHIN: Duration = Duration::from_secs(5);
 const RETRY_EVERY: Duration = Duration::from_millis(250);
 
-/// The key of the frames of a stream that somebody announces.
+/// Key of the frames of an announced stream.
 pub(crate) fn data_key(session: &str, name: &StreamName) -> String {
     format!("grebe/data/{session}/{name}")
 }

@@ -1,4 +1,4 @@
-//! Why a router lets nobody in: Zenoh says it in its log alone.
+//! Reason for a router's refusal, which Zenoh only logs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,15 +7,15 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::failure::without_places;
 
-/// Does something, and answers what of it Zenoh warns of on this thread.
+/// Runs a function, and returns Zenoh's warnings on this thread.
 pub(super) fn warnings_of<T>(action: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let heard = Heard::default();
-    let done = tracing::subscriber::with_default(heard.clone(), action);
-    let warnings = std::mem::take(&mut *heard.lock());
+    let warnings = Warnings::default();
+    let done = tracing::subscriber::with_default(warnings.clone(), action);
+    let warnings = std::mem::take(&mut *warnings.lock());
     (done, warnings)
 }
 
-/// Why no router let this process in, for people; `None`: the warnings do not say it.
+/// Reason why no router accepted this process. `None`: the warnings do not tell.
 pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
     let mut reasons = warnings.iter().rev().filter_map(|warning| {
         let (_, refused) = warning.strip_prefix("Unable to connect to ")?.split_once("! ")?;
@@ -31,7 +31,7 @@ pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
             true,
         )
     } else if said("Received a close message") && said("InitSyn") {
-        ("it wants a user and a password (transport/auth/usrpwd: name a configuration with them by --zenoh FILE)".to_owned(), true)
+        ("it requires a user and a password (transport/auth/usrpwd: name a configuration with them by --zenoh FILE)".to_owned(), true)
     } else if let Some((_, wrong)) = refused.split_once("invalid peer certificate: ") {
         (
             format!(
@@ -50,21 +50,21 @@ pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     pub(super) why: String,
-    /// Whether it will be the same in a moment.
+    /// Whether a retry would fail the same way.
     pub(super) is_final: bool,
 }
 
-/// What was warned of.
+/// Zenoh's warnings.
 #[derive(Debug, Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Warnings(Arc<Mutex<Vec<String>>>);
 
-impl Heard {
+impl Warnings {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Subscriber for Heard {
+impl Subscriber for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN && metadata.target().starts_with("zenoh")
     }
@@ -92,7 +92,7 @@ impl Subscriber for Heard {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The message of an event.
+/// Message of an event.
 #[derive(Default)]
 struct Text(String);
 
@@ -120,7 +120,7 @@ mod tests {
             ),
             (
                 "Received a close message (reason 0) in response to an InitSyn on: a => b at /x/open.rs:256.",
-                "wants a user and a password",
+                "requires a user and a password",
                 true,
             ),
             (

@@ -1,4 +1,4 @@
-//! Readers that ask a producer for datagrams.
+//! Readers' requests for datagrams.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::name::StreamName;
 use crate::request::{Answer, Request};
 use crate::what::UDP;
 
-/// Requests are answered until this is dropped.
+/// Answers requests until it is dropped.
 #[derive(Debug)]
 pub struct Requests {
     _answers: Queryable<()>,
@@ -30,18 +30,18 @@ impl Requests {
         let answer_key = key.clone();
         let queryable = lab.0.session.declare_queryable(&key).complete(true).callback(move |query| {
             let asked = query.payload().map(|payload| payload.to_bytes());
-            // What cannot be read is of another program, or of a later grebe.
+            // Unreadable requests come from other programs or from a later grebe.
             let request = asked.and_then(|asked| Request::parse(&asked).ok());
             let answer = request.map_or(Answer::Unknown, |request| answer(&request));
-            // Who asked may be gone.
+            // The reader may be gone.
             let _ = query.reply(&answer_key, answer.to_json()).wait();
         });
-        let queryable = queryable.wait().map_err(failed(&format!("send {name} by UDP to who asks")))?;
+        let queryable = queryable.wait().map_err(failed(&format!("send {name} by UDP on request")))?;
         Ok(Self { _answers: queryable, _lab: lab.clone() })
     }
 }
 
-/// Asks the producer with this session.
+/// Sends a request to the producer with this session.
 pub(super) fn request(
     lab: &Lab,
     session: &str,
@@ -51,7 +51,7 @@ pub(super) fn request(
 ) -> Result<Option<Answer>, Error> {
     let asked = lab.0.session.get(format!("{UDP}{session}/{name}")).payload(request.to_json());
     let asked = asked.target(QueryTarget::All).consolidation(ConsolidationMode::None).timeout(timeout);
-    let answers = asked.wait().map_err(failed(&format!("ask for {name} by UDP")))?;
+    let answers = asked.wait().map_err(failed(&format!("request {name} by UDP")))?;
     let mut read = answers.iter().filter_map(|answer| {
         let sample = answer.into_result().ok()?;
         Answer::parse(&sample.payload().to_bytes()).ok()
@@ -59,7 +59,7 @@ pub(super) fn request(
     Ok(read.next())
 }
 
-/// Addresses of this host at which another may reach it.
+/// Addresses of this host for other hosts.
 pub(super) fn own_addresses() -> Vec<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let own = interfaces.iter().map(if_addrs::Interface::ip);

@@ -12,10 +12,10 @@ use crate::name::StreamName;
 use crate::options::Overflow;
 use crate::what::HERE;
 
-/// Looks with the eyes of another session of the same user, where a router stands between.
+/// Checks through a second session of the same user that a router passes the announcement.
 ///
 /// # Errors
-/// What the user may not, or that it may not look.
+/// The user lacks a permission, or cannot check.
 pub(super) fn check(lab: &Lab, prefix: &'static str, stream: &str, data_key: &str) -> Result<(), Error> {
     if !lab.0.has_router {
         return Ok(());
@@ -52,6 +52,6 @@ pub(super) fn check(lab: &Lab, prefix: &'static str, stream: &str, data_key: &st
     }
 }
 
-/// What is said goes to a router and back.
+/// Timeout of a round trip through the router.
 const WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Who announces streams, as it changes.
+//! Watches producers and their streams.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -29,7 +29,7 @@ struct Seen {
 
 #[derive(Debug, Default)]
 struct Streams {
-    /// Sessions, and what each has: a name, or a key.
+    /// Sessions with their names or keys.
     all: BTreeSet<(String, String)>,
     changes: u64,
 }
@@ -42,7 +42,7 @@ impl Watch {
         let tokens =
             lab.0.session.liveliness().declare_subscriber(format!("{prefix}*/{pattern}")).history(true);
         let tokens = tokens.callback(move |sample| tell.take(&sample, prefix)).wait();
-        Ok(Self { seen, _tokens: tokens.map_err(failed("watch who announces streams"))?, _lab: lab.clone() })
+        Ok(Self { seen, _tokens: tokens.map_err(failed("watch announcements"))?, _lab: lab.clone() })
     }
 
     /// Sessions and names (or keys) of the streams that are there, in order.
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-/// So many are followed; more are left out.
+/// Maximum number of streams. Further ones are ignored.
 const STREAMS_MAX: usize = 65_536;
 
 /// How long the next of those that are found takes to come.

@@ -1,4 +1,4 @@
-"""Blocks of GNU Radio 3.10 for grebe's streams: a source that reads one, and a sink that makes one.
+"""Blocks of GNU Radio 3.10 for grebe's streams: a source and a sink.
 
     from gnuradio import gr
     from grebe.gnuradio import sink, source
@@ -6,9 +6,9 @@
     graph = gr.top_block()
     graph.connect(source("udp://:5000"), ..., sink("shm://out", rate=1e6))
 
-Both name a stream as ``grebe.open`` and ``grebe.publish`` do, shared memory and recordings included. A port carries one channel. Tags say
-at which sample the rate (``rx_rate``), the frequency (``rx_freq``) and the time (``rx_time``) are told or change, and before which
-sample how many are missing (``gap``).
+Both name a stream as ``grebe.open`` and ``grebe.publish`` do, shared memory and recordings included. A port carries one channel. 
+Tags mark the samples at which the rate (``rx_rate``), the frequency (``rx_freq``) and the time (``rx_time``) change, and the
+samples missing before a sample (``gap``).
 
 ``python3 -m grebe.gnuradio`` prints the folder of their descriptions for GNU Radio Companion.
 """

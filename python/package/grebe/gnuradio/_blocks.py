@@ -17,12 +17,12 @@ from .._stream import Policy, open, publish
 
 
 class Type(NamedTuple):
-    """An item of GNU Radio's."""
+    """A type of item in GNU Radio."""
 
     item: Any
-    """As GNU Radio's Python blocks say it: a NumPy type, or one and how many."""
+    """As in GNU Radio's Python blocks: a NumPy type, or a type and a number."""
     format: str
-    """The format of grebe's that is the same in memory."""
+    """grebe's format with the same memory layout."""
 
 
 TYPES = {
@@ -40,22 +40,22 @@ _Items = list[npt.NDArray[Any]]
 
 
 class source(gr.sync_block):  # type: ignore[misc]  # noqa: N801 - as GNU Radio's blocks are called
-    """Reads the stream that ``uri`` names; each of its channels comes out of a port.
+    """Reads the stream that ``uri`` names, with a port per channel.
 
     type
-        What comes out: one of ``TYPES``. ``"complex"`` and ``"float"`` take integers too, scaled to full scale 1.0; the others take
-        the format that is the same.
+        Type of the output: one of ``TYPES``. ``"complex"`` and ``"float"`` also accept integers, scaled to full scale 1.0. The
+        others need the same format.
     channels
-        Of the stream.
+        Channels of the stream.
     policy
-        What happens when the flow graph is too slow, as ``grebe.open`` has it. What is dropped stands in a ``gap`` tag.
+        Policy if the flow graph is too slow, as for ``grebe.open``. A ``gap`` tag counts the drops.
     wait, timeout
-        As ``grebe.open`` has them.
+        As for ``grebe.open``.
     zeros
-        Puts zeros in the place of what is missing, so that as many items come out as samples were made.
+        Fills gaps with zeros, so that the number of items equals the samples made.
 
-    It listens from when it is made. At the end of the stream the graph ends. Where the stream fails or is another than was asked for,
-    the graph ends too, the reason is printed, and ``error`` has it.
+    Listens from its creation on. The end of the stream ends the graph. So does an error or an unexpected format; the reason is
+    printed, and stays in ``error``.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class source(gr.sync_block):  # type: ignore[misc]  # noqa: N801 - as GNU Radio'
 
     @property
     def address(self) -> str | None:
-        """Where a UDP stream is listened for."""
+        """Address on which a UDP stream is received."""
         return self._stream.address
 
     def stats(self) -> dict[str, Any]:
-        """The counters of the stream: what came, what was lost."""
+        """Counters of the stream: received and lost samples."""
         return self._stream.stats()
 
     def work(self, input_items: _Items, output_items: _Items) -> int:
@@ -141,7 +141,7 @@ class source(gr.sync_block):  # type: ignore[misc]  # noqa: N801 - as GNU Radio'
         self._block, self._before, self._taken = block, block, 0
 
     def _tell(self, block: Block, at: int, gap: int) -> None:
-        """Tags where something begins or changes."""
+        """Adds tags at changes."""
         offset = self.nitems_written(0) + at
         if gap:
             self._tag(offset - self._missing, "gap", pmt.from_uint64(gap))
@@ -179,17 +179,17 @@ class source(gr.sync_block):  # type: ignore[misc]  # noqa: N801 - as GNU Radio'
 
 
 class sink(gr.sync_block):  # type: ignore[misc]  # noqa: N801
-    """Makes the stream that ``uri`` names, each channel from a port: sent, lent to other processes, or recorded.
+    """Writes the stream that ``uri`` names, with a port per channel: sends, lends to other processes, or records it.
 
     rate
         Samples per second and channel.
     type
-        What comes in: one of ``TYPES``.
+        Type of the input: one of ``TYPES``.
     channels, description, pace, overwrite
-        As ``grebe.publish`` has them.
+        As for ``grebe.publish``.
 
-    Tags at the first port: ``gap`` leaves out so many samples before its item, ``rx_freq`` changes ``core:frequency``. At the end of
-    the graph the stream ends. Where it fails the graph ends, the reason is printed, and ``error`` has it.
+    Tags at the first port: ``gap`` skips that number of samples before its item, ``rx_freq`` changes ``core:frequency``. The end of
+    the graph ends the stream. An error ends the graph; the reason is printed, and stays in ``error``.
     """
 
     def __init__(
@@ -267,7 +267,7 @@ class sink(gr.sync_block):  # type: ignore[misc]  # noqa: N801
 
 def _type_of(name: str) -> Type:
     if name not in TYPES:
-        raise UsageError(f"{name} is no type of items: there are {', '.join(TYPES)}")
+        raise UsageError(f"unknown type of items {name}; supported: {', '.join(TYPES)}")
     return TYPES[name]
 
 
@@ -277,7 +277,7 @@ def _frequency(block: Block) -> float | None:
 
 
 def _take(row: npt.NDArray[Any], format: str, type: Type, out: npt.NDArray[Any]) -> None:  # noqa: A002
-    """Copies samples of a channel to a port, and scales integers where floating point is asked for."""
+    """Copies samples of a channel to a port, and scales integers for a floating-point type."""
     if format == type.format:
         out[:] = row if out.ndim == 1 else _parts(row)
     elif type.format == "cf32" and format in _SCALES:
@@ -294,7 +294,7 @@ def _take(row: npt.NDArray[Any], format: str, type: Type, out: npt.NDArray[Any])
         fits = [name for name, one in TYPES.items() if one.format == format]
         fits += ["complex"] if format in _SCALES else []
         fits += ["float"] if format in _SCALES_REAL else []
-        raise UsageError(f"the stream has samples of {format}, and type={asked} was asked for: give {' or '.join(fits)}")
+        raise UsageError(f"the stream has samples of {format}, which do not fit type={asked}: give {' or '.join(fits)}")
 
 
 def _parts(row: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -67,7 +67,7 @@ impl Pairs {
         })
     }
 
-    /// Sends both hosts the route of their links, each with the era that begins. Returns a message for the user if
+    /// Sends both hosts the route of their links, each with the epoch that begins. Returns a message for the user if
     /// both are still connecting.
     pub(super) fn join(
         &mut self,

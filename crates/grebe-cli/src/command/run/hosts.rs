@@ -3,7 +3,7 @@
 //! ```text
 //!  log in everywhere -> connect -> all build -> all start -> ... -> one ends, fails or goes away, or Ctrl-C
 //!                                                                    -> sources end, the rest drains, all end -> close
-//!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new era
+//!  restart = "always":    away <-> log in -> connect -> build -> start -> its links join, each in a new epoch
 //! ```
 //! Samples between two other hosts go directly if one reaches the other, else through here, see `direct`. Such links
 //! join as those of a restarted host do.
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use grebe_flow::{Cut, CutEdge, GraphFile, Running, Snapshot, monotonic_ns};
-use grebe_link::edge::{BadLink, Lead, Outbox, Route, Routes};
+use grebe_link::edge::{BadLink, LinkRoute, Outbox, Route, Routes};
 use grebe_remote::Config;
 use grebe_ring::Cancel;
 use serde_json::{Value, json};
@@ -73,8 +73,8 @@ struct Coordinator {
     here: Ends,
     remote: Vec<RemoteHost>,
     pairs: Pairs,
-    /// Last era of each link.
-    eras: Vec<u32>,
+    /// Last epoch of each link.
+    epochs: Vec<u32>,
     tells: Sender<Received>,
     heard: Receiver<Received>,
     /// Time of the last keep-alive to the hosts.
@@ -114,7 +114,7 @@ impl Coordinator {
         let here = cut.here().map_or_else(|| Ok(Ends::default()), |part| Ends::of(&part.file))?;
         let (tells, heard) = mpsc::channel();
         let mut whole = Self {
-            eras: vec![0; cut.links.len()],
+            epochs: vec![0; cut.links.len()],
             pairs: Pairs::of(&cut, &remote),
             cut,
             here,
@@ -225,7 +225,7 @@ impl Coordinator {
         let own = self.cut.parts.iter().position(|part| part.host.is_none());
         let built = own.map(|own| {
             let outbox = |link| self.other_end(link, own).and_then(|other| self.outbox(other));
-            let lead = |link| Some(Arc::new(Lead::new(link, outbox(link)?)));
+            let lead = |link| Some(Arc::new(LinkRoute::new(link, outbox(link)?)));
             self.here.build(&self.cut.parts[own].file, cancel, &mut |note| note!("{note}"), lead)
         });
         let built = built.transpose().and_then(|graph| {

@@ -37,7 +37,7 @@ pub(super) struct PartTask {
     pub(super) part: String,
     /// The part restarts after a failure.
     pub(super) restarts: bool,
-    /// For a restarted part: the last era of each link.
+    /// For a restarted part: the last epoch of each link.
     pub(super) again: Option<Vec<(u16, u32)>>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum ToHost {
         ticket: String,
     },
     /// These links go directly to or from a peer, over the connection that this host made, or the peer made. Each
-    /// begins an era, except for era 0 at the start.
+    /// begins an epoch, except for epoch 0 at the start.
     Join {
         peer: u16,
         round: u32,

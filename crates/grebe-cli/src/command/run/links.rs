@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{FileStage, Graph, GraphFile, Kinds, LINK_IN, LINK_OUT, Stage};
-use grebe_link::edge::{Inbox, Lead, LinkIn, LinkInKind, LinkOut, LinkOutKind, Route, Routes, add_kinds};
+use grebe_link::edge::{
+    Inbox, LinkIn, LinkInKind, LinkOut, LinkOutKind, LinkRoute, Route, Routes, add_kinds,
+};
 use grebe_ring::Cancel;
 use serde::de::Deserialize;
 
@@ -21,7 +23,7 @@ pub(super) fn kinds() -> Kinds {
 pub(super) struct Ends {
     outs: Vec<u16>,
     ins: HashMap<u16, Arc<Inbox>>,
-    /// Last era of each link, in a restarted part.
+    /// Last epoch of each link, in a restarted part.
     again: Option<HashMap<u16, u32>>,
 }
 
@@ -34,8 +36,8 @@ impl Ends {
     }
 
     /// For a restarted part.
-    pub(super) fn restarted(self, eras: Option<Vec<(u16, u32)>>) -> Self {
-        Self { again: eras.map(|eras| eras.into_iter().collect()), ..self }
+    pub(super) fn restarted(self, epochs: Option<Vec<(u16, u32)>>) -> Self {
+        Self { again: epochs.map(|epochs| epochs.into_iter().collect()), ..self }
     }
 
     /// All links that begin or end here.
@@ -73,13 +75,17 @@ impl Ends {
         file: &GraphFile,
         cancel: &Cancel,
         notify: &mut dyn FnMut(String),
-        lead: impl Fn(u16) -> Option<Arc<Lead>>,
+        lead: impl Fn(u16) -> Option<Arc<LinkRoute>>,
     ) -> Result<Graph> {
         let mut made = |stage: &FileStage| self.stage(stage, &lead);
         Ok(file.build_with(&kinds(), cancel, notify, &mut made)?)
     }
 
-    fn stage(&self, stage: &FileStage, lead: impl Fn(u16) -> Option<Arc<Lead>>) -> Option<Box<dyn Stage>> {
+    fn stage(
+        &self,
+        stage: &FileStage,
+        lead: impl Fn(u16) -> Option<Arc<LinkRoute>>,
+    ) -> Option<Box<dyn Stage>> {
         match stage.kind.as_str() {
             LINK_OUT => {
                 let LinkOutKind { link, window } = params(stage).ok()?;
@@ -87,7 +93,7 @@ impl Ends {
             }
             LINK_IN => {
                 let LinkInKind { link } = params(stage).ok()?;
-                let behind = self.again.as_ref().map(|eras| eras.get(&link).copied().unwrap_or(0));
+                let behind = self.again.as_ref().map(|epochs| epochs.get(&link).copied().unwrap_or(0));
                 Some(Box::new(LinkIn::new(self.ins.get(&link)?.clone(), lead(link)?, behind)))
             }
             _ => None,

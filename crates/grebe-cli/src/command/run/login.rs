@@ -51,14 +51,14 @@ impl Login {
         Ok(Self { graph, part, settings, restart, cancel, is_connected, _ending })
     }
 
-    /// Logs in, sends the part, and connects. For a restart, `eras` has the last era of each link.
-    pub(super) fn connect(&self, eras: Option<Vec<(u16, u32)>>) -> Result<Connected> {
+    /// Logs in, sends the part, and connects. For a restart, `epochs` has the last epoch of each link.
+    pub(super) fn connect(&self, epochs: Option<Vec<(u16, u32)>>) -> Result<Connected> {
         self.is_connected.store(false, Ordering::Release);
         let mut settings = self.settings.clone();
-        if eras.is_some() {
+        if epochs.is_some() {
             settings.ssh = settings.ssh.unattended();
         }
-        let mut remote = Remote::start(&settings, &JOINS, &self.hello(eras), &interrupt::is_pending)?;
+        let mut remote = Remote::start(&settings, &JOINS, &self.hello(epochs), &interrupt::is_pending)?;
         let notify: Notify = Arc::new(|_| {});
         let channel = match remote.channel(&settings, &dialer(&settings, &self.cancel, &notify)) {
             Ok(channel) => channel,
@@ -69,13 +69,13 @@ impl Login {
         Ok(Connected { route, channel: Some(channel), remote, status })
     }
 
-    fn hello(&self, eras: Option<Vec<(u16, u32)>>) -> Hello<PartTask> {
-        let part = if eras.is_some() { &restarted_part(&self.part) } else { &self.part };
+    fn hello(&self, epochs: Option<Vec<(u16, u32)>>) -> Hello<PartTask> {
+        let part = if epochs.is_some() { &restarted_part(&self.part) } else { &self.part };
         let task = PartTask {
             name: self.graph.clone(),
             part: part.to_toml(),
             restarts: self.restart == Restart::Always,
-            again: eras,
+            again: epochs,
         };
         Hello::new(&JOINS, self.settings.meet(), self.settings.terms(), task)
     }

@@ -188,7 +188,7 @@ impl Pair {
         }
     }
 
-    /// Joins links, each with the era that begins.
+    /// Joins links, each with the epoch that begins.
     pub(super) fn join(&mut self, made_by: Option<usize>, links: Vec<(u16, u32)>, remote: &[RemoteHost]) {
         self.meeting = None;
         for (end, (at, peer)) in self.directions().enumerate().filter(|(_, (at, _))| remote[*at].is_there()) {

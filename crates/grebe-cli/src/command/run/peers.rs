@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use grebe_connection::{ConnectionListener, Purpose, Ticket, connect, listen_anywhere};
-use grebe_link::edge::{Lead, Outbox};
+use grebe_link::edge::{LinkRoute, Outbox};
 use grebe_remote::{Channel, Route, Terms};
 
 use super::lines::{FILL_BYTES_MAX, ToCoordinator, ToHost, filler, words};
@@ -33,7 +33,7 @@ pub(super) struct Peers {
     /// Messages to the coordinator.
     outbox: Arc<Outbox>,
     /// Route of each link of this host.
-    leads: BTreeMap<u16, Arc<Lead>>,
+    leads: BTreeMap<u16, Arc<LinkRoute>>,
     /// Ends of streams are held back while this part may restart.
     holds_ends: bool,
     /// This host only sends what is queued.
@@ -55,7 +55,7 @@ struct Meeting {
 
 impl Peers {
     pub(super) fn new(outbox: Arc<Outbox>, ends: &Ends, holds_ends: bool) -> Self {
-        let leads = ends.links().map(|link| (link, Arc::new(Lead::new(link, outbox.clone())))).collect();
+        let leads = ends.links().map(|link| (link, Arc::new(LinkRoute::new(link, outbox.clone())))).collect();
         Self {
             outbox,
             leads,
@@ -93,7 +93,7 @@ impl Peers {
     }
 
     /// Route of a link.
-    pub(super) fn lead(&self, link: u16) -> Option<Arc<Lead>> {
+    pub(super) fn lead(&self, link: u16) -> Option<Arc<LinkRoute>> {
         self.leads.get(&link).cloned()
     }
 
@@ -184,13 +184,13 @@ impl Peers {
         if self.holds_ends {
             outbox.hold_ends();
         }
-        for &(link, era) in links {
+        for &(link, epoch) in links {
             // Before data arrives, so that acknowledgements take the new route.
             if let Some(lead) = self.leads.get(&link) {
                 lead.turn(&outbox);
             }
-            if era > 0 && ends.has_begin(link) {
-                outbox.join(link, era);
+            if epoch > 0 && ends.has_begin(link) {
+                outbox.join(link, epoch);
             }
         }
         let links = links.iter().map(|&(link, _)| link).collect();

@@ -56,9 +56,9 @@ impl RestartState {
     }
 
     /// Attempts a restart in a thread, because a login takes long.
-    pub(super) fn attempt(&mut self, login: Arc<Login>, eras: Vec<(u16, u32)>) {
+    pub(super) fn attempt(&mut self, login: Arc<Login>, epochs: Vec<(u16, u32)>) {
         let (tells, told) = mpsc::channel();
-        thread::spawn(move || drop(tells.send(login.connect(Some(eras)))));
+        thread::spawn(move || drop(tells.send(login.connect(Some(epochs)))));
         self.attempt = Some(told);
     }
 

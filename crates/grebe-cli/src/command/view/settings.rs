@@ -81,7 +81,7 @@ pub(in crate::command) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
 
 /// How to send a stream to the source that the scope waits for.
 pub(in crate::command) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
-    let to = uri.way_to_send(address)?;
+    let to = uri.uri_for_senders(address)?;
     let elsewhere = match address {
         Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
         _ => "",

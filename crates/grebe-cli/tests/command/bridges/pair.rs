@@ -183,7 +183,7 @@ impl Pair<'_> {
         let what = self.plan.bridge.source;
         recorder.assert_in_order(what);
         let file =
-            SampleFile::open(&self.file()).unwrap_or_else(|error| panic!("{what}: {error}: {recorder:?}"));
+            SampleFile::open(self.file()).unwrap_or_else(|error| panic!("{what}: {error}: {recorder:?}"));
         assert_eq!(file.len_samples(), recorder.samples(), "{what}");
         assert!(file.len_samples() > 0, "{what}");
     }

@@ -20,7 +20,7 @@ fn a_producer_that_was_killed_and_returns_goes_on_in_the_same_recording() {
         let mut pair = plan.start(&[]);
         pair.wait_for_samples();
         pair.producer.signal("-KILL");
-        let before = SampleFile::open(&pair.file()).unwrap().len_samples();
+        let before = SampleFile::open(pair.file()).unwrap().len_samples();
         let mut producer = pair.another_producer(&["--samples", "80k"]);
         let (producer, recorder) = (producer.finish(), pair.recorder.finish());
         assert_eq!(producer.status, Some(0), "{}: {producer:?}", bridge.sink);

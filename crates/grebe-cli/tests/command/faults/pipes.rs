@@ -93,6 +93,6 @@ fn a_pipe_that_carries_something_else_is_refused_with_the_place() {
         .unwrap();
     let output = finish(recorder);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("the pipe carries no frame at byte 0"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("invalid frame at byte 0 of the pipe"), "{}", text(&output.stderr));
     assert!(!file.exists());
 }

@@ -13,7 +13,7 @@ fn convert_takes_parts_channels_formats_and_rates() {
         (said.status.code(), text(&said.stderr))
     };
     let samples = |name: &str, channel: usize| {
-        let mut file = SampleFile::open(place(name).as_ref()).unwrap();
+        let mut file = SampleFile::open(place(name)).unwrap();
         let length = file.len_samples() as usize;
         file.block(0, length).unwrap().channel::<i16>(channel).unwrap().into_owned()
     };
@@ -46,12 +46,12 @@ fn convert_takes_parts_channels_formats_and_rates() {
     let (status, said) =
         converted(&[&gap, &place("d"), "--format", "i8", "--scale", "counts", "--channels", "2,1"]);
     assert_eq!(status, Some(0), "{said}");
-    let file = SampleFile::open(place("d.sigmf-collection").as_ref()).unwrap();
+    let file = SampleFile::open(place("d.sigmf-collection")).unwrap();
     assert_eq!((file.gaps().count(), file.annotations().len(), file.format()), (1, 1, SampleFormat::I8));
     let ecg = example("ecg.sigmf-meta").display().to_string();
     let (status, said) = converted(&[&ecg, &place("slow.wav"), "--decimate", "4"]);
     assert_eq!(status, Some(0), "{said}");
-    let slow = SampleFile::open(place("slow.wav").as_ref()).unwrap();
+    let slow = SampleFile::open(place("slow.wav")).unwrap();
     assert_eq!((slow.len_samples(), slow.sample_rate_hz()), (27_000, 90.0));
     let (status, said) = converted(&[&ecg, &place("slow.wav"), "--decimate", "1"]);
     assert!(status == Some(2) && said.contains("give 2 to 1000"), "{said}");
@@ -100,7 +100,7 @@ fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the
     // Another part of it is something else.
     let said = run(&["convert", &long, &place("x.wav"), "--duration", "1s", "--overwrite"]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
-    assert_eq!(SampleFile::open(place("x.wav").as_ref()).unwrap().len_samples(), 1_000_000);
+    assert_eq!(SampleFile::open(place("x.wav")).unwrap().len_samples(), 1_000_000);
     let said = run(&["convert", &long, &place("x.sigmf-meta"), "--duration", "1s"]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
     assert!(!folder.path().join(".x.partial").exists(), "what was left is gone");
@@ -191,7 +191,7 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
     let named = format!("{}?format=i16", place("x.csv"));
     let said = run(&["convert", &named, &place("b.wav"), "--start", "10s", "--duration", "1s"]);
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
-    let mut wav = SampleFile::open(place("b.wav").as_ref()).unwrap();
+    let mut wav = SampleFile::open(place("b.wav")).unwrap();
     assert_eq!((wav.len_samples(), wav.sample_rate_hz()), (48_000, 48_000.0));
     let block = wav.block(0, 48_000).unwrap();
     assert!(block.channel_bytes(0).unwrap() == &samples[960_000..][..96_000]);

@@ -183,7 +183,7 @@ fn levels_of_24_bits_count_from_24_bits() {
     let float = place("x.npy");
     let converted = run(&["convert", &wav, &float, "--format", "f32"]);
     assert!(converted.status.success(), "{}", text(&converted.stderr));
-    let mut file = SampleFile::open(float.as_ref()).unwrap();
+    let mut file = SampleFile::open(float).unwrap();
     assert_eq!(file.block(0, 1).unwrap().channel::<f32>(0).unwrap()[0], 0.5);
 }
 
@@ -199,7 +199,7 @@ fn find_writes_annotations_once_that_the_recording_then_has() {
         assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
         assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
     }
-    let opened = SampleFile::open(file.as_ref()).unwrap();
+    let opened = SampleFile::open(file).unwrap();
     let places: Vec<_> = opened.annotations().iter().map(|it| (it.position, it.length_samples)).collect();
     assert_eq!(places, [(20, 5), (120, 5)]);
     assert_eq!(opened.annotations()[0].fields["core:label"], "burst");

@@ -77,7 +77,7 @@ impl Lab {
 
     /// Number of reports that a stream continues after a gap.
     pub(super) fn goes_on(&self) -> usize {
-        self.said().matches("the stream goes on behind a gap of").count()
+        self.said().matches("the stream continues after a gap of").count()
     }
 
     pub(super) fn run(&self, graph: &str, more: &[&str]) -> Output {
@@ -371,7 +371,7 @@ fn what_keeps_a_host_from_joining_is_said_and_nothing_is_opened() {
     let grebe = env!("CARGO_BIN_EXE_grebe").to_owned();
     let sh = |script: &Path| script.display().to_string();
     for (program, graph, words, status) in [
-        ("/no/such/grebe".to_owned(), &graph, "there is no `/no/such/grebe` at", 1),
+        ("/no/such/grebe".to_owned(), &graph, "`/no/such/grebe` is not installed on", 1),
         (sh(&of_old), &graph, "is too old to be started from here", 1),
         (sh(&of_later), &graph, "has grebe 9.9.9, which joins graphs in another way", 1),
         (grebe.clone(), &graph.replace("\"mast\"", "\"nowhere\""), "ssh cannot reach nowhere", 1),

@@ -143,7 +143,7 @@ fn a_reader_on_another_host_has_datagrams_sent_for_as_long_as_it_reads() {
     assert!(said.contains(" by udp on request"), "{said}");
     let said = hosts.record("far", name, &file, &[]);
     assert!(said.contains(" by zenoh://"), "{said}");
-    let said = hosts.record("far", &format!("{name}?way=udp"), &file, &[]);
+    let said = hosts.record("far", &format!("{name}?route=udp"), &file, &[]);
     assert!(said.contains(" by udp on request"), "{said}");
     let said = hosts.record("gate", name, &file, &["--no-udp-on-request"]);
     assert!(said.contains(" by zenoh://"), "{said}");

@@ -96,9 +96,9 @@ fn a_named_stream_is_listed_and_read_by_the_best_way_or_the_one_that_is_wanted()
     assert_eq!((found["sample_rate_hz"].as_f64(), found["command"].as_str()), (Some(1e5), Some("sg")));
     assert_eq!(found["ways"].as_array().unwrap().len(), 2, "{found}");
     let ways: &[(&str, &str)] = if cfg!(target_os = "linux") {
-        &[("", &memory), ("?way=shm", &memory), ("?way=zenoh", "zenoh://grebe/data/")]
+        &[("", &memory), ("?route=shm", &memory), ("?route=zenoh", "zenoh://grebe/data/")]
     } else {
-        &[("?way=zenoh", "zenoh://grebe/data/")]
+        &[("?route=zenoh", "zenoh://grebe/data/")]
     };
     for (way, by) in ways {
         let file = folder.path().join(format!("{}.sigmf-meta", way.len()));
@@ -112,7 +112,7 @@ fn a_named_stream_is_listed_and_read_by_the_best_way_or_the_one_that_is_wanted()
     }
     let output = run(&[
         "record",
-        &format!("{name}?way=udp"),
+        &format!("{name}?route=udp"),
         folder.path().join("x.sigmf-meta").to_str().unwrap(),
         "--no-udp-on-request",
     ]);

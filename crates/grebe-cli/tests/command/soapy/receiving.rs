@@ -74,7 +74,7 @@ fn channels_of_one_stream_stay_beside_each_other_however_they_are_read() {
         let path = folder.path().join(format!("{number}.sigmf-meta"));
         let uri = format!("soapy:driver=grebe_test, channels=4{args}?rate=10M&channels=3,0,1");
         let (report, _) = record(&uri, &path, "60k");
-        let mut file = SampleFile::open(&path.with_extension("sigmf-collection")).unwrap();
+        let mut file = SampleFile::open(path.with_extension("sigmf-collection")).unwrap();
         assert_eq!((file.channels(), file.len_samples()), (3, 60_000));
         let lost = report["losses"]["generator_samples"].as_u64().unwrap();
         assert_eq!(lost > 0, args.contains("drop"), "{report}");
@@ -210,15 +210,15 @@ fn what_cannot_be_is_said_with_what_can() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sigmf-meta");
     for (uri, status, says) in [
-        ("soapy:driver=grebe_test, serial=78", 1, "(grebe devices lists what is there)"),
-        ("soapy:driver=nothing", 1, "(grebe devices lists what is there)"),
+        ("soapy:driver=grebe_test, serial=78", 1, "(grebe devices lists the radios)"),
+        ("soapy:driver=nothing", 1, "(grebe devices lists the radios)"),
         (
             "soapy:driver=grebe_test?rate=50M",
             1,
-            "cannot set rate=50000000 of soapy:driver=grebe_test: too fast; it takes 1k to 20M",
+            "cannot set rate=50000000 of soapy:driver=grebe_test: too fast; valid: 1k to 20M",
         ),
-        ("soapy:driver=grebe_test?frequency=10k", 1, "cannot tune there; it takes 1M to 6G"),
-        ("soapy:driver=grebe_test?gain=99", 1, "gain out of range; it takes 0 to 60 dB"),
+        ("soapy:driver=grebe_test?frequency=10k", 1, "cannot tune there; valid: 1M to 6G"),
+        ("soapy:driver=grebe_test?gain=99", 1, "gain out of range; valid: 0 to 60 dB"),
         (
             "soapy:driver=grebe_test?gain.PGA=9",
             1,
@@ -226,7 +226,7 @@ fn what_cannot_be_is_said_with_what_can() {
         ),
         ("soapy:driver=grebe_test?antenna=C", 1, "it has A, B"),
         ("soapy:driver=grebe_test?channels=0,1", 1, "it has no channel 1 to receive by, only channel 0"),
-        ("soapy:driver=grebe_test?format=f64", 1, "it has no f64: it has ci16, cf32, ci8, cu8"),
+        ("soapy:driver=grebe_test?format=f64", 1, "it does not support f64; supported: ci16, cf32, ci8, cu8"),
         ("soapy:driver=grebe_test?gain=loud", 2, "give dB"),
         ("soapy:driver=grebe_test, fail=stream?rate=1M", 1, "cannot receive from soapy:"),
         (
@@ -244,7 +244,7 @@ fn what_cannot_be_is_said_with_what_can() {
     let nearest =
         run(&["record", "soapy:driver=grebe_test?rate=1500.5", path.to_str().unwrap(), "--samples", "100"]);
     let said = text(&nearest.stderr);
-    assert!(said.contains("has 1000 samples per second, and not the 1500.5 that were asked for"), "{said}");
+    assert!(said.contains("has 1000 samples per second instead of the requested 1500.5"), "{said}");
     assert_eq!(SampleFile::open(&path).unwrap().sample_rate_hz(), 1e3);
 }
 
@@ -324,10 +324,11 @@ fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("has gone (") && said.contains("; waiting for it\n"), "{said}");
     assert!(said.contains("is there again, after "), "{said}");
-    let told: Vec<&str> = said.lines().filter(|line| line.contains("goes on as it is set")).collect();
+    let told: Vec<&str> =
+        said.lines().filter(|line| line.contains("continues with its own setting")).collect();
     assert_eq!(told.len(), 1, "{said}");
     assert!(told[0].starts_with("cannot set frequency=50000000 of soapy:driver=grebe_test"), "{said}");
-    let says = "it has no frequency now; it takes 1M to 6G; it goes on as it is set: ci16 at 1 MS/s, 100 MHz, gain 20 dB";
+    let says = "it has no frequency now; valid: 1M to 6G; it continues with its own setting: ci16 at 1 MS/s, 100 MHz, gain 20 dB";
     assert!(told[0].ends_with(says), "{said}");
     let file = SampleFile::open(&path).unwrap();
     let centres: Vec<_> =

@@ -71,7 +71,7 @@ fn what_a_radio_cannot_send_is_said() {
             "i16",
             "soapy:driver=grebe_test?frequency=100M",
             1,
-            "it has no i16: it has ci16, cf32, ci8, cu8: put convert before it",
+            "it does not support i16; supported: ci16, cf32, ci8, cu8: put convert before it",
         ),
         ("ci16", "soapy:driver=grebe_test?frequency=100M&channels=0,1", 1, "it has no channel 1 to send by"),
         (

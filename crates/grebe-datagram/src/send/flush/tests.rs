@@ -297,7 +297,7 @@ fn an_absent_receiver_is_counted_and_does_not_stop_the_stream() {
 }
 
 proptest! {
-    /// Whatever temporary errors the kernel returns, every datagram is sent once and in order.
+    /// Temporary errors of the kernel neither lose nor reorder datagrams.
     #[test]
     fn trouble_that_passes_loses_nothing(
         batch in prop::collection::vec(prop_oneof![
@@ -330,8 +330,7 @@ proptest! {
         prop_assert_eq!(counters.datagrams, all.len() as u64);
     }
 
-    /// Whatever the network accepts and refuses: nothing is sent twice or out of order, and unsent datagrams
-    /// are counted.
+    /// No datagram is sent twice or out of order, and unsent ones are counted, whatever the network accepts.
     #[test]
     fn every_datagram_is_sent_once_or_counted(
         batch in prop::collection::vec(prop_oneof![

@@ -339,7 +339,7 @@ fn silent(peer: SocketAddr) -> Error {
 
 fn ended(peer: SocketAddr, reason: EndReason) -> Error {
     let why = match reason {
-        EndReason::Done => "it was ended there",
+        EndReason::Done => "it was stopped there",
         EndReason::Limit => {
             "its limits are reached; it can be started with a larger --max-bytes, --max-rate or --duration"
         }

@@ -158,7 +158,7 @@ fn a_queue_that_no_train_fills_is_told_as_at_least() {
         conclude(&mut report, &[]);
         let queues = report.verdict.iter().find(|said| said.contains("full queues add")).cloned().unwrap();
         assert_eq!(queues.contains("at least"), !is_filled, "{queues}");
-        // Nothing is said about a queue filled in the other direction.
+        // A queue filled in the other direction tells nothing.
         report.down.queue_filled = true;
         conclude(&mut report, &[]);
         assert!(report.verdict.contains(&queues), "{:?}", report.verdict);

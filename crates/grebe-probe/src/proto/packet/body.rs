@@ -103,7 +103,7 @@ impl Body {
             KIND_DATA => {
                 let (train, seq, sent_ns) = (Train::read(reader)?, reader.u32()?, reader.u64()?);
                 if seq >= train.count {
-                    return Err(Error::Malformed { what: "a datagram behind the end of its train" });
+                    return Err(Error::Malformed { what: "a datagram after the end of its train" });
                 }
                 Self::Data { train, seq, sent_ns }
             }

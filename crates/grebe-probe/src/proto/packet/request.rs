@@ -64,7 +64,7 @@ impl Request {
                     *size = reader.u16()?;
                 }
                 if sizes.iter().any(|&size| size > Train::SIZE_MAX) {
-                    return Err(Error::Malformed { what: "a datagram longer than any" });
+                    return Err(Error::Malformed { what: "a datagram above the maximum length" });
                 }
                 Self::SendSizes(sizes)
             }
@@ -141,7 +141,7 @@ impl TcpRequest {
         };
         match (1..=TCP_WRITE_BYTES_MAX).contains(&request.write_bytes) {
             true => Ok(request),
-            false => Err(Error::Malformed { what: "writes of a length that none has" }),
+            false => Err(Error::Malformed { what: "writes of an invalid length" }),
         }
     }
 }

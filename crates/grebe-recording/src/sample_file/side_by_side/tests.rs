@@ -35,7 +35,7 @@ fn recorded(
 }
 
 fn together(paths: &[PathBuf], alignment: Alignment) -> Result<SampleFile, crate::Error> {
-    let files = paths.iter().map(|path| SampleFile::open(path)).collect::<Result<_, _>>()?;
+    let files = paths.iter().map(SampleFile::open).collect::<Result<_, _>>()?;
     SampleFile::side_by_side(files, alignment)
 }
 

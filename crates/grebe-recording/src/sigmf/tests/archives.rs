@@ -57,7 +57,7 @@ fn a_recording_in_an_archive_is_read_as_it_is_outside() {
         assert_eq!(channel(&mut file, 0), expected, "{}", path.display());
         assert!(file.notes().is_empty());
     }
-    let mut b = SampleFile::open(&both.join("b/b.sigmf-meta")).unwrap();
+    let mut b = SampleFile::open(both.join("b/b.sigmf-meta")).unwrap();
     assert_eq!(channel(&mut b, 0), (0..50).map(|index| sample(0, index)).collect::<Vec<_>>());
 }
 

@@ -193,7 +193,7 @@ fn receivers_files_are_complex_with_their_frequency_and_time() {
     assert_eq!(file.time_at(0), utc_time("2026-09-24T12:00:00.25Z"));
     assert!(file.notes()[0].contains("x.wav?iq=no' reads them as they are"), "{:?}", file.notes());
     assert_eq!(file.block(9, 1).unwrap().channel::<Complex<i16>>(0).unwrap()[0], Complex::new(10, -10));
-    let asked = |query: &str| SampleFile::open(format!("{}{query}", path.display()).as_ref());
+    let asked = |query: &str| SampleFile::open(format!("{}{query}", path.display()));
     assert_eq!(asked("?iq=no").unwrap().channels(), 2);
     let error = asked("?format=cf32").unwrap_err().to_string();
     assert!(error.contains("a WAV says its format itself"), "{error}");

@@ -233,7 +233,7 @@ fn who_wants_only_the_relay_shows_no_address_and_is_tried_at_none() {
     }
     let mut network = Network::new([Nat::Symmetric, Nat::Symmetric], [Via::Any, Via::Direct], 0.0, 1);
     network.run(10_000_000);
-    assert_eq!(network.taken, None, "the relay is no direct way");
+    assert_eq!(network.taken, None, "the relay is not a direct route");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn an_address_of_the_relay_that_answers_late_is_gone_on_with() {
     assert_eq!(meeting.unanswered_us(0), 0);
     let (to, first, _) = question(&mut meeting, 0).unwrap();
     assert_eq!((to, meeting.unanswered_us(1_000_000)), (udp, 1_000_000));
-    // A new address of the relay is asked at once, then both in turn.
+    // A new address of the relay is tried at once, then both in turn.
     meeting.add_relay(1_000_000, tcp);
     let (to, by_tcp, _) = question(&mut meeting, 1_000_000).unwrap();
     assert_eq!((to, meeting.in_use()), (tcp, Some(tcp)));

@@ -42,7 +42,7 @@ pub struct Figures {
     pub replayed: u64,
     /// Questions beyond the rate of a host, or of the relay.
     pub over_question_rate: u64,
-    /// Ends that were refused.
+    /// Refused ends.
     pub refused: u64,
     /// Ends forgotten for their silence.
     pub idle_ends: u64,
@@ -57,19 +57,19 @@ impl Figures {
     /// ```
     pub fn families(&self) -> Families {
         let mut all = Families::default();
-        all.gauge("grebe_relay_sessions", "Sessions that somebody is there for.", &[], self.sessions);
+        all.gauge("grebe_relay_sessions", "Sessions with at least one end.", &[], self.sessions);
         all.gauge("grebe_relay_sessions_with_both_ends", "Sessions with both ends.", &[], self.relaying);
-        let help = "Connections over TCP, of ends that no UDP reaches.";
+        let help = "TCP connections, of ends without UDP.";
         all.gauge("grebe_relay_connections", help, &[], self.connections);
         let mut count = |name: &str, help: &str, value: u64| {
             all.counter(&format!("grebe_relay_{name}_total"), help, &[], value);
         };
-        count("relayed_datagrams", "Datagrams passed on.", self.relayed_datagrams);
-        count("relayed_bytes", "Bytes of payload passed on.", self.relayed_bytes);
-        count("questions", "Questions of ends.", self.questions);
-        count("challenges", "Questions without a proof of their address.", self.challenges);
-        count("refused", "Ends that were refused.", self.refused);
-        let help = "Connections closed for what they sent, did not say, or did not take.";
+        count("relayed_datagrams", "Datagrams forwarded.", self.relayed_datagrams);
+        count("relayed_bytes", "Bytes of payload forwarded.", self.relayed_bytes);
+        count("questions", "Requests of ends.", self.questions);
+        count("challenges", "Requests without a proof of their address.", self.challenges);
+        count("refused", "Refused ends.", self.refused);
+        let help = "Connections closed for an invalid message, for silence, or for reading too slowly.";
         count("closed_connections", help, self.closed_connections);
         count("idle_ends", "Ends forgotten because they were silent.", self.idle_ends);
         let dropped = [
@@ -80,7 +80,7 @@ impl Figures {
             ("kernel", self.dropped_in_kernel),
             ("slow", self.dropped_of_slow),
         ];
-        let help = "Datagrams not passed on, by reason; those in the kernel are buffers of one or several.";
+        let help = "Datagrams not forwarded, by reason; the kernel's are buffers of one or several.";
         for (reason, value) in dropped {
             all.counter("grebe_relay_dropped_datagrams_total", help, &[("reason", reason)], value);
         }
@@ -90,7 +90,7 @@ impl Figures {
             ("replayed", self.replayed),
             ("rate", self.over_question_rate),
         ];
-        let help = "Questions that changed nothing and got no answer, by reason.";
+        let help = "Requests dropped without an answer, by reason.";
         for (reason, value) in ignored {
             all.counter("grebe_relay_ignored_questions_total", help, &[("reason", reason)], value);
         }

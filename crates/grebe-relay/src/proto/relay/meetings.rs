@@ -37,7 +37,7 @@ pub(crate) struct Member {
     pub(crate) heard_us: u64,
     /// Changes with the end's sealed candidates.
     pub(crate) said: u64,
-    /// The other end, and its `said`, of which this one was told in answer to a question.
+    /// The other end and its `said` counter, which an answer told this one.
     pub(crate) knows: Option<(u64, u64)>,
     sealed: [u8; SEALED_BYTES_MAX],
     sealed_bytes: usize,

@@ -295,7 +295,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever happens, the tables agree: each end has one place, sessions stay within the limit, and data
+    /// After any steps the tables agree: each end has one place, sessions stay within the limit, and data
     /// goes only to the other end of the same ticket.
     #[test]
     fn the_tables_agree_whatever_happens(steps in prop::collection::vec(any_step(), 1..120)) {

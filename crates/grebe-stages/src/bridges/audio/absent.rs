@@ -1,4 +1,4 @@
-//! Sound, on systems where grebe does not know it.
+//! Stub for systems without a sound bridge.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,7 +25,7 @@ impl SoundDevice {
 
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn look(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
+    pub(super) fn check(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
         let encoding = Encoding::of(grebe_frame::SampleFormat::I16);
         Self::open(stream, direction, Settings { encoding, channels: 1, rate_hz: 1 }).map(drop)
     }
@@ -59,7 +59,7 @@ impl SoundDevice {
     }
 }
 
-/// None: sound is for Linux.
+/// Always empty: sound is for Linux.
 pub fn sound_devices() -> Vec<Device> {
     Vec::new()
 }

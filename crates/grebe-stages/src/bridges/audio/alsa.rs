@@ -1,4 +1,4 @@
-//! ALSA's library, loaded when it is used, and its devices.
+//! Devices of ALSA, whose library is loaded at first use.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::io;
@@ -13,7 +13,7 @@ use crate::bridges::audio::AudioStream;
 use crate::bridges::audio::settings::{Direction, Settings};
 use crate::error::Error;
 
-/// What of the library is used, under its names without `snd_`.
+/// The functions that grebe calls, without their prefix `snd_`.
 struct Alsa {
     pcm_open: unsafe extern "C" fn(*mut *mut Pcm, *const c_char, c_int, c_int) -> c_int,
     pcm_close: unsafe extern "C" fn(*mut Pcm) -> c_int,
@@ -31,11 +31,11 @@ struct Alsa {
     device_name_get_hint: unsafe extern "C" fn(*const c_void, *const c_char) -> *mut c_char,
     device_name_free_hint: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
     asoundlib_version: unsafe extern "C" fn() -> *const c_char,
-    /// Never unloaded: its functions stand above.
+    /// Never unloaded, because the functions above point into it.
     _library: Library,
 }
 
-/// `snd_pcm_t`, of which only the library knows more.
+/// `snd_pcm_t`, opaque.
 #[repr(C)]
 struct Pcm {
     _private: [u8; 0],
@@ -47,24 +47,25 @@ pub(crate) struct SoundDevice {
     pcm: NonNull<Pcm>,
     alsa: &'static Alsa,
     frame_bytes: usize,
-    /// What it keeps. Some plug-ins give nothing to who asks for more.
+    /// Buffer of the device. Some plug-ins refuse larger reads.
     buffer_frames: usize,
 }
 
-// SAFETY: a handle may be used by any thread, by one at a time, which its owner is; what takes it shared only waits.
+// SAFETY: any thread may use a handle, one at a time, and the owner is one. Shared references only wait.
 unsafe impl Send for SoundDevice {}
 
 impl SoundDevice {
-    /// Whether the device is there and nobody else's.
+    /// Checks that the device exists and that no other program uses it.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(super) fn look(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
+    pub(super) fn check(stream: &AudioStream, direction: Direction) -> Result<(), Error> {
         Self::unset(stream, direction).map(drop)
     }
 
     /// # Errors
-    /// [`Error::Device`]: there is no library, no such device, another program has it, or it does not do what it is set to.
+    /// [`Error::Device`]: the library or the device is missing, another program uses the device, or it refuses a
+    /// setting.
     pub(super) fn open(
         stream: &AudioStream,
         direction: Direction,
@@ -80,7 +81,7 @@ impl SoundDevice {
         Ok(device)
     }
 
-    /// Opens it as it is.
+    /// Opens the device with its current settings.
     fn unset(stream: &AudioStream, direction: Direction) -> Result<Self, Error> {
         let failed = |source, advice| failed(stream, "open", source, advice);
         let alsa = alsa().map_err(|error| failed(error, NO_LIBRARY))?;
@@ -113,12 +114,13 @@ impl SoundDevice {
             )
         };
         check(set.into()).map(drop).map_err(|error| {
-            let what = format!("it does not do {encoding} in {channels} channels at {rate_hz} S/s ({error})");
+            let what =
+                format!("it does not support {encoding} in {channels} channels at {rate_hz} S/s ({error})");
             (io::Error::other(what), "; choose others, or plughw: instead of hw:, which converts")
         })
     }
 
-    /// What it keeps, as it was set.
+    /// Frames of the buffer, as ALSA granted them.
     fn granted_frames(&self) -> usize {
         let (mut buffer, mut period): (c_ulong, c_ulong) = (0, 0);
         // SAFETY: the handle is open, and both are places for a number.
@@ -131,13 +133,13 @@ impl SoundDevice {
         check(unsafe { (self.alsa.pcm_start)(self.pcm.as_ptr()) }.into()).map(drop)
     }
 
-    /// Waits until there is something to read, or room to write, for 100 ms at most; whether there is.
+    /// Waits for up to 100 ms until the device can read or write. Returns whether it can.
     pub(super) fn wait(&self) -> io::Result<bool> {
         // SAFETY: the handle is open.
         Ok(check(unsafe { (self.alsa.pcm_wait)(self.pcm.as_ptr(), WAIT_MS) }.into())? > 0)
     }
 
-    /// Reads whole frames: how many bytes.
+    /// Reads whole frames. Returns the number of bytes.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let frames = (bytes.len() / self.frame_bytes).min(self.buffer_frames) as c_ulong;
         // SAFETY: `bytes` has room for as many frames, and the handle is open.
@@ -145,7 +147,7 @@ impl SoundDevice {
         Ok(check(read)? as usize * self.frame_bytes)
     }
 
-    /// Writes whole frames: how many bytes.
+    /// Writes whole frames. Returns the number of bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let frames = (bytes.len() / self.frame_bytes) as c_ulong;
         // SAFETY: `bytes` has as many frames, and the handle is open.
@@ -156,9 +158,9 @@ impl SoundDevice {
         }
     }
 
-    /// Waits until there is room to write, for 100 ms at most. A device that is full and did not begin to play begins.
+    /// Waits for up to 100 ms until there is room to write. Starts a full device that does not play yet.
     pub(super) fn wait_for_room(&self) {
-        // SAFETY: the handle is open. One that plays already says so, and what is wrong the next write finds.
+        // SAFETY: the handle is open. A device that plays already refuses, and the next write finds any other error.
         unsafe {
             (self.alsa.pcm_start)(self.pcm.as_ptr());
             (self.alsa.pcm_wait)(self.pcm.as_ptr(), WAIT_MS);
@@ -172,7 +174,7 @@ impl SoundDevice {
         u64::try_from(frames).unwrap_or(0)
     }
 
-    /// Goes on after an overrun, an underrun, or when the machine slept.
+    /// Restarts the device after an overrun, an underrun, or a suspend of the machine.
     pub(super) fn recover(&mut self, error: &io::Error, direction: Direction) -> io::Result<()> {
         let code = error.raw_os_error().unwrap_or(0);
         // SAFETY: the handle is open.
@@ -180,7 +182,7 @@ impl SoundDevice {
         if direction == Direction::Capture { self.start() } else { Ok(()) }
     }
 
-    /// Waits until all that was written has been heard.
+    /// Waits until the device has played all frames.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         // SAFETY: the handle is open.
         unsafe {
@@ -197,7 +199,7 @@ impl Drop for SoundDevice {
     }
 }
 
-/// The devices that ALSA names for what there is, to listen to or to play to; none without its library.
+/// The devices that ALSA lists, for capture and playback. Empty without its library.
 pub fn sound_devices() -> Vec<Device> {
     let Ok(alsa) = alsa() else { return Vec::new() };
     let mut hints: *mut *mut c_void = ptr::null_mut();
@@ -234,17 +236,17 @@ pub fn sound_devices() -> Vec<Device> {
 /// The version of ALSA's library.
 ///
 /// # Errors
-/// It is not there, or not what it should be.
+/// The library is missing or broken.
 pub fn sound_library() -> io::Result<String> {
     // SAFETY: a constant text.
     let version = unsafe { CStr::from_ptr((alsa()?.asoundlib_version)()) };
     Ok(version.to_string_lossy().into_owned())
 }
 
-/// A text that was allocated for us.
+/// Takes over a text that the library allocated.
 ///
 /// # Safety
-/// It is null, or a text by `malloc` that nobody else has.
+/// `text` is null, or a text from `malloc` without another owner.
 unsafe fn owned(text: *mut c_char) -> Option<String> {
     unsafe extern "C" {
         fn free(pointer: *mut c_void);
@@ -252,7 +254,7 @@ unsafe fn owned(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: by the caller's word it ends with a zero and is ours.
+    // SAFETY: the caller guarantees a zero at the end and that we own it.
     unsafe {
         let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
         free(text.cast());
@@ -260,7 +262,7 @@ unsafe fn owned(text: *mut c_char) -> Option<String> {
     }
 }
 
-/// The library, loaded the first time.
+/// The library, loaded at the first call.
 fn alsa() -> io::Result<&'static Alsa> {
     static ALSA: OnceLock<Result<Alsa, String>> = OnceLock::new();
     let loaded = ALSA.get_or_init(|| load().map_err(|error| error.to_string()));
@@ -276,7 +278,7 @@ fn load() -> Result<Alsa, libloading::Error> {
                 *library.get(concat!("snd_", $name, "\0").as_bytes())?
             };
         }
-        // What it has to say of an error is in what it returns; it would also print it.
+        // Silences the library, which would print each error that it also returns.
         let set_handler: unsafe extern "C" fn(unsafe extern "C" fn()) -> c_int =
             symbol!("lib_error_set_handler");
         set_handler(say_nothing);
@@ -302,8 +304,7 @@ fn load() -> Result<Alsa, libloading::Error> {
     }
 }
 
-/// Stands for a handler of errors. It takes none of the arguments that it is called with, which the caller cleans up in every calling
-/// convention of Linux.
+/// An error handler without arguments. The caller cleans up the stack in every calling convention of Linux.
 unsafe extern "C" fn say_nothing() {}
 
 /// A count, or the system's error.
@@ -319,12 +320,12 @@ fn failed(stream: &AudioStream, action: &'static str, source: io::Error, advice:
     Error::Device { action, name: format!("audio:{}", stream.device), source, advice }
 }
 
-/// What to do, where the system's words do not say.
+/// Advice for errors whose system message gives none.
 fn advice(error: &io::Error) -> &'static str {
     use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-            "; there is no such sound device here now: grebe devices lists what there is"
+            "; the device does not exist: grebe devices lists the sound devices"
         }
         Some(Errno::BUSY) => {
             "; another program has it: end that one, or use the default device, which is shared"
@@ -367,6 +368,6 @@ const INTERLEAVED: c_int = 3;
 const S24_3LE: c_int = 32;
 /// Devices that convert may do so; `hw:` does not.
 const RESAMPLES: c_int = 1;
-/// What the device keeps for a program that is late.
+/// Buffer of the device, for a program that reads or writes late.
 const LATENCY_US: c_uint = 200_000;
 const WAIT_MS: c_int = 100;

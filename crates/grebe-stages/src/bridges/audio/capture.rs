@@ -1,4 +1,4 @@
-//! What a sound device hears, as a stream.
+//! A sound device as a stream.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::transport::Reconnect;
 
-/// Listens to a device. What was missed because nobody read in time becomes a gap, as long as it was by this machine's clock.
+/// Captures from a device. An overrun becomes a gap whose length this machine's clock gives.
 ///
 /// # Errors
-/// The device cannot be opened, or does not do what its name asks for.
+/// The device cannot be opened, or refuses the settings of its name.
 pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevice>>, f64), Error> {
     let encoding = audio.encoding.unwrap_or(Encoding::of(SampleFormat::I16));
     let rate_hz = audio.rate_hz.unwrap_or(RATE_HZ);
@@ -38,7 +38,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
         clock: UtcClock::default().renewed(monotonic_ns()),
         ..Description::default()
     };
-    let again = audio.reconnects.then(|| {
+    let reconnect = audio.reconnects.then(|| {
         let audio = audio.clone();
         Reconnect::new(audio.uri(), move |_: &Cancel| {
             let device = SoundDevice::open(&audio, Direction::Capture, settings)?;
@@ -48,29 +48,29 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     let source = RawSource::new(Capture::new(device, settings), Capture::wait, raw)
         .described(Arc::new(description))
         .retune(Box::new(Missed { rate_hz: f64::from(rate_hz) }))
-        .reconnects(again);
+        .reconnects(reconnect);
     Ok((source, f64::from(rate_hz)))
 }
 
-/// What samples are captured from.
+/// A device to capture from.
 pub(crate) trait Input: Send + 'static {
-    /// Waits until there is something to read, for 100 ms at most; whether there is.
+    /// Waits for up to 100 ms until there is something to read. Returns whether there is.
     fn wait(&self) -> io::Result<bool>;
-    /// Reads whole frames: how many bytes.
+    /// Reads whole frames. Returns the number of bytes.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
     /// Frames that wait to be read.
     fn waiting_frames(&mut self) -> u64;
-    /// Begins anew after an overrun.
+    /// Restarts after an overrun.
     fn recover(&mut self, error: &io::Error) -> io::Result<()>;
 }
 
-/// A device that is listened to, and what was missed of it.
+/// A capturing device, and its missed samples.
 #[derive(Debug)]
 pub(crate) struct Capture<I> {
     input: I,
     rate_hz: f64,
     frame_bytes: usize,
-    /// When the next sample that is read was made.
+    /// Time of the next sample to read.
     next_ns: u64,
     missed_samples: u64,
 }
@@ -87,11 +87,11 @@ impl<I: Input> Capture<I> {
     }
 
     fn wait(&self) -> io::Result<bool> {
-        // What is wrong, the read finds.
+        // The read finds the error.
         Ok(self.input.wait().unwrap_or(true))
     }
 
-    /// Begins anew after an overrun: what was made between the last sample that was read and now is gone.
+    /// Restarts after an overrun. The samples between the last read and now are lost.
     fn recover(&mut self, error: &io::Error, now_ns: impl Fn() -> u64) -> io::Result<()> {
         self.input.recover(error)?;
         let now_ns = now_ns();
@@ -103,7 +103,7 @@ impl<I: Input> Capture<I> {
 
     fn read_at(&mut self, bytes: &mut [u8], now_ns: impl Fn() -> u64) -> io::Result<usize> {
         if self.missed_samples > 0 {
-            // The gap comes before what follows it.
+            // Reports the gap before the samples after it.
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let whole = bytes.len() - bytes.len() % self.frame_bytes;
@@ -148,7 +148,7 @@ impl Input for SoundDevice {
     }
 }
 
-/// Makes gaps of what was missed.
+/// Turns missed samples into gaps.
 struct Missed {
     rate_hz: f64,
 }
@@ -164,7 +164,7 @@ impl<I: Input> Retune<Capture<I>> for Missed {
     }
 }
 
-/// An overrun or an underrun, or the machine slept. By their numbers: not every system has both.
+/// An overrun, an underrun or a suspended machine. Numbers, because not every system has both names.
 pub(super) fn is_overrun(error: &io::Error) -> bool {
     const EPIPE: i32 = 32;
     const ESTRPIPE: i32 = 86;
@@ -179,7 +179,7 @@ pub(super) fn is_unplugged(error: &io::Error) -> bool {
 }
 
 pub(super) fn unplugged() -> io::Error {
-    let what = "the sound device is gone: it was unplugged (with reconnect in its name it is waited for)";
+    let what = "the sound device was unplugged (with reconnect in its name, grebe waits for it)";
     io::Error::new(io::ErrorKind::NotConnected, what)
 }
 
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::session::Bounded as _;
 
-    /// A device that counts up, and says at these reads that it had to wait for too long.
+    /// A device that counts up, and reports an overrun at the given reads.
     struct Device {
         next: i16,
         reads: u32,
@@ -243,7 +243,7 @@ mod tests {
         let now_ns = Cell::new(1_000_000_000);
         let mut bytes = [0; 1_000];
         assert_eq!(capture.read_at(&mut bytes, || now_ns.get()).unwrap(), 200);
-        // Ten samples waited: the next one is 10 ms old. Half a second later it is found that they were overwritten.
+        // Ten samples wait, so the next is 10 ms old. Half a second later they are found overwritten.
         now_ns.set(1_500_000_000);
         assert_eq!(
             capture.read_at(&mut bytes, || now_ns.get()).unwrap_err().kind(),
@@ -274,7 +274,7 @@ mod tests {
             .windows(2)
             .filter_map(|pair| (pair[1].0 - pair[0].0).checked_sub(pair[0].1.len() as u64 + 1))
             .collect();
-        // Two overruns behind the second read, of a sample at least each.
+        // Two overruns after the second read, of at least a sample each.
         assert_eq!(gaps.len(), 1, "{gaps:?}");
         let device = Device { next: 0, reads: 0, overruns: vec![], length: 1 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
@@ -287,9 +287,9 @@ mod tests {
     fn a_device_that_is_plugged_in_again_goes_on_behind_a_gap() {
         let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
-        let again = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
+        let reconnect = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
         let source = RawSource::new(Capture::new(device(0), settings()), Capture::wait, raw)
-            .reconnects(Some(again))
+            .reconnects(Some(reconnect))
             .samples(Some(400));
         let counters = source.counters().unwrap();
         let made = StageBench::new(source).unwrap().end().unwrap();

@@ -1,4 +1,4 @@
-//! A stream as sound.
+//! Playback of a stream.
 
 use std::io;
 use std::time::Duration;
@@ -19,44 +19,43 @@ use crate::scheme::Scheme as _;
 use crate::session::Gaps;
 use crate::transport::Reconnect;
 
-/// Plays a stream on a device, as fast as that takes it. What is missing in the stream is left out, and counted; so is what the
-/// device had nothing to play for.
+/// Plays a stream at the rate of the device. Counts the gaps of the stream, which it skips, and the underruns.
 pub(crate) struct AudioSink {
     audio: AudioStream,
-    /// `None` before the first frame, and while it is unplugged.
+    /// `None` before the first frame, and while the device is unplugged.
     device: Option<SoundDevice>,
     stream: Option<(Settings, RawStream)>,
-    again: Option<Reconnect<SoundDevice>>,
+    reconnect: Option<Reconnect<SoundDevice>>,
     bytes: Vec<u8>,
     gaps: Gaps,
     counters: Counted,
 }
 
 impl AudioSink {
-    /// The device is opened with the first frame, which says what it is set to; whether there is one is seen at once.
+    /// Checks that the device exists. The first frame opens it, because its settings come from the frame.
     ///
     /// # Errors
     /// [`Error::Device`].
     pub(crate) fn new(audio: AudioStream) -> Result<Self, Error> {
-        SoundDevice::look(&audio, Direction::Playback)?;
+        SoundDevice::check(&audio, Direction::Playback)?;
         Ok(Self {
             audio,
             device: None,
             stream: None,
-            again: None,
+            reconnect: None,
             bytes: Vec::new(),
             gaps: Gaps::default(),
             counters: Counted::default(),
         })
     }
 
-    /// What the device is set to for such frames.
+    /// Settings of the device for such frames.
     fn settings(&self, header: &Header) -> Result<(Settings, RawStream), Error> {
         let encoding = self.audio.encoding.unwrap_or(Encoding::of(header.format));
         let channels = self.audio.channels.unwrap_or(header.channel_count as usize);
         let no_rate = || grebe_process::Error::Takes {
             what: format!(
-                "the stream has {} S/s, which is no rate of a sound device: say one, as in {}{}rate=48k",
+                "the stream has {} S/s, which sound devices do not support: give a rate, as in {}{}rate=48k",
                 header.sample_rate_hz,
                 self.audio.uri(),
                 if self.audio.uri().contains('?') { '&' } else { '?' }
@@ -67,16 +66,16 @@ impl AudioSink {
         Ok((Settings { encoding, channels, rate_hz }, raw))
     }
 
-    /// Opens the device for such frames, where it is not open for them.
+    /// Opens the device for such frames, unless it is open for them.
     fn prepare(&mut self, header: &Header, ctx: &Context) -> Result<(), Error> {
         let (settings, raw) = self.settings(header)?;
         if self.stream.as_ref().is_none_or(|(before, _)| *before != settings) {
             if let Some(mut device) = self.device.take() {
-                // What cannot be heard to its end is cut.
+                // On an error the rest is cut.
                 let _ = device.drain();
             }
             self.device = Some(SoundDevice::open(&self.audio, Direction::Playback, settings)?);
-            self.again = self.audio.reconnects.then(|| {
+            self.reconnect = self.audio.reconnects.then(|| {
                 let audio = self.audio.clone();
                 Reconnect::new(audio.uri(), move |_: &Cancel| {
                     SoundDevice::open(&audio, Direction::Playback, settings)
@@ -85,20 +84,20 @@ impl AudioSink {
             self.stream = Some((settings, raw));
         }
         if self.device.is_none()
-            && let Some(again) = &mut self.again
+            && let Some(reconnect) = &mut self.reconnect
         {
-            self.device = again.poll(Duration::ZERO, |words| ctx.note(words))?;
+            self.device = reconnect.poll(Duration::ZERO, |words| ctx.note(words))?;
             self.counters.reconnects.add(u64::from(self.device.is_some()));
         }
         Ok(())
     }
 }
 
-/// What samples are played on.
+/// A device to play on.
 trait Output {
-    /// Plays whole frames: how many bytes of them.
+    /// Plays whole frames. Returns the number of bytes played.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Begins anew after an underrun.
+    /// Restarts after an underrun.
     fn recover(&mut self, error: &io::Error) -> io::Result<()>;
 }
 
@@ -112,7 +111,7 @@ impl Output for SoundDevice {
     }
 }
 
-/// Writes all of it; `wait` waits for room, and says whether to go on.
+/// Writes all bytes. `wait` waits for room, and returns whether to continue.
 fn write<D: Output>(
     device: &mut D,
     mut bytes: &[u8],
@@ -162,9 +161,9 @@ impl Stage for AudioSink {
             };
             match write(device, bytes, &self.counters, wait) {
                 Ok(()) => {}
-                Err(error) => match &mut self.again {
-                    Some(again) if error.kind() == io::ErrorKind::NotConnected => {
-                        again.lost(None, |words| ctx.note(words));
+                Err(error) => match &mut self.reconnect {
+                    Some(reconnect) if error.kind() == io::ErrorKind::NotConnected => {
+                        reconnect.lost(None, |words| ctx.note(words));
                         self.device = None;
                         self.counters.absent_samples.add(samples);
                     }
@@ -201,7 +200,7 @@ grebe_flow::counters! {
 mod tests {
     use super::*;
 
-    /// A device that takes three bytes at a time, and at some writes none, for a reason of the system's.
+    /// A device that takes three bytes at a time, and fails some writes with a system error.
     #[derive(Default)]
     struct Device {
         played: Vec<u8>,
@@ -227,7 +226,7 @@ mod tests {
         }
     }
 
-    // As ALSA says it: EPIPE and ENODEV.
+    // ALSA's errors: EPIPE and ENODEV.
     const UNDERRUN: fn() -> io::Error = || io::Error::from_raw_os_error(32);
     const UNPLUGGED: fn() -> io::Error = || io::Error::from_raw_os_error(19);
     const FULL: fn() -> io::Error = || io::ErrorKind::WouldBlock.into();

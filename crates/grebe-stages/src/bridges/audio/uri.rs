@@ -4,18 +4,18 @@ use grebe_flow::RateHz;
 use grebe_process::query::{Pairs, Query};
 use grebe_recording::Encoding;
 
-/// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the one that the system has chosen, `audio:hw:1,0` the first
-/// of the second card.
+/// A sound device, as [`Uri::Audio`](crate::Uri::Audio) names it: `audio:` is the system's default, `audio:hw:1,0` the
+/// first device of the second card.
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `rate=` | samples per second: `48k`, `192k` | listening 48 kS/s; playing that of the stream |
-/// | `channels=` | 1 to 255 | listening 2, or 1 where the device has no more; playing those of the stream |
-/// | `format=` | `i8 u8 i16 i24 i32 f32 f64`; `ci16` and the like: left is I, right is Q | listening `i16`; playing that of the stream |
-/// | `reconnect` | where the device is unplugged, it is waited for | the stream ends with an error |
+/// | `rate=` | samples per second: `48k`, `192k` | capture: 48 kS/s; playback: that of the stream |
+/// | `channels=` | 1 to 255 | capture: 2, or 1 if the device has one; playback: those of the stream |
+/// | `format=` | `i8 u8 i16 i24 i32 f32 f64`; `ci16` and the like: left is I, right is Q | capture: `i16`; playback: that of the stream |
+/// | `reconnect` | waits for an unplugged device | the stream ends with an error |
 #[derive(Debug, Clone, PartialEq)]
 pub struct AudioStream {
-    /// As ALSA calls it.
+    /// ALSA's name of it.
     pub(crate) device: String,
     pub(crate) rate_hz: Option<u32>,
     pub(crate) channels: Option<usize>,
@@ -24,7 +24,7 @@ pub struct AudioStream {
 }
 
 impl AudioStream {
-    /// Reads a name behind its `audio:`.
+    /// Parses a name after its `audio:`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (device, mut query) = Query::split(text)?;
         let device = device.strip_prefix("//").unwrap_or(device);
@@ -49,7 +49,7 @@ impl AudioStream {
         }
     }
 
-    /// What stands behind `audio:`, before the query.
+    /// The part between `audio:` and the query.
     pub(super) fn device(&self) -> &str {
         if self.device == DEFAULT { "" } else { &self.device }
     }
@@ -64,13 +64,13 @@ impl AudioStream {
     }
 }
 
-/// A rate that a sound device could have.
+/// A rate that a sound device can have.
 pub(super) fn whole_rate(rate_hz: f64) -> Option<u32> {
     let is_one = rate_hz.round() == rate_hz && (1.0..=RATE_MAX_HZ).contains(&rate_hz);
     is_one.then_some(rate_hz as u32)
 }
 
-/// What ALSA calls the device that the system has chosen.
+/// ALSA's name for the system's default device.
 const DEFAULT: &str = "default";
 const RATE_MAX_HZ: f64 = 4e6;
 

@@ -1,4 +1,4 @@
-//! A session with a broker, as bytes that are read or written.
+//! A session with a broker, as a byte stream.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -15,44 +15,44 @@ use crate::error::Error;
 use crate::payload::Messages;
 use crate::scheme::End;
 
-/// A session whose thread answers the broker also while nobody reads or writes.
+/// A session whose thread answers the broker between reads and writes.
 pub(super) struct Session {
     client: Client,
-    heard: Receiver<Heard>,
+    received: Receiver<Received>,
     topic: String,
     qos: QoS,
 }
 
-/// A payload; empty: what was asked for is done.
-type Heard = io::Result<Vec<u8>>;
+/// A payload. An empty one confirms the last request.
+type Received = io::Result<Vec<u8>>;
 
 impl Session {
-    /// Connects, and as a source subscribes; an error says that no broker is there, or that it refuses this user.
+    /// Connects, and subscribes as a source. Fails if there is no broker, or if it refuses this user.
     pub(super) fn open(mqtt: &Mqtt, end: End, cancel: &Cancel) -> Result<Self, Error> {
         let address = mqtt.end.at.to_send()?;
         let host = if address.is_ipv6() { format!("[{}]", address.ip()) } else { address.ip().to_string() };
-        // The broker names clients that have no name.
+        // The broker chooses the client's name.
         let mut options = MqttOptions::new("", host, address.port());
         options.set_keep_alive(KEEP_ALIVE).set_max_packet_size(PACKET_BYTES_MAX, PACKET_BYTES_MAX);
         if let Some(user) = &mqtt.user {
             options.set_credentials(user, std::env::var("GREBE_MQTT_PASSWORD").unwrap_or_default());
         }
-        // One request at a time, and the farewell.
+        // One request at a time, and the disconnect.
         let (client, connection) = Client::new(options, 2);
-        let (tell, heard) = sync_channel(PAYLOADS_MAX);
+        let (tell, received) = sync_channel(PAYLOADS_MAX);
         let qos = if mqtt.is_confirmed { QoS::AtLeastOnce } else { QoS::AtMostOnce };
         std::thread::spawn(move || answer(connection, qos, &tell));
-        let mut session = Self { client, heard, topic: mqtt.topic.clone(), qos };
+        let mut session = Self { client, received, topic: mqtt.topic.clone(), qos };
         session.wait(mqtt, cancel)?;
         if end == End::Source {
-            // Where the connection has gone, what is heard next says so; and so below.
+            // After a lost connection, the next read reports the error. The same holds below.
             let _ = session.client.subscribe(&session.topic, qos);
             session.wait(mqtt, cancel)?;
         }
         Ok(session)
     }
 
-    /// Waits until what opens it is done.
+    /// Waits until the request to open is confirmed.
     fn wait(&mut self, mqtt: &Mqtt, cancel: &Cancel) -> Result<(), Error> {
         let uri = mqtt.place();
         loop {
@@ -71,20 +71,20 @@ impl Session {
 }
 
 impl Messages for Session {
-    fn receive(&mut self) -> Heard {
-        match self.heard.recv_timeout(LOOK_EVERY) {
-            Ok(heard) => heard,
+    fn receive(&mut self) -> Received {
+        match self.received.recv_timeout(CHECK_EVERY) {
+            Ok(received) => received,
             Err(RecvTimeoutError::Timeout) => Err(ErrorKind::WouldBlock.into()),
             Err(RecvTimeoutError::Disconnected) => Err(ErrorKind::ConnectionReset.into()),
         }
     }
 }
 
-/// Answers the broker until the connection ends or nobody listens.
-fn answer(mut connection: Connection, qos: QoS, tell: &SyncSender<Heard>) {
-    let mut told = Ok(());
-    while let (Ok(()), Ok(event)) = (&told, connection.recv()) {
-        told = match event {
+/// Answers the broker until the connection ends or the reader has gone.
+fn answer(mut connection: Connection, qos: QoS, tell: &SyncSender<Received>) {
+    let mut sent = Ok(());
+    while let (Ok(()), Ok(event)) = (&sent, connection.recv()) {
+        sent = match event {
             Ok(Event::Incoming(Packet::Publish(publish))) => tell.send(Ok(publish.payload.into())),
             Ok(Event::Incoming(Packet::SubAck(ack)))
                 if ack.return_codes.contains(&SubscribeReasonCode::Failure) =>
@@ -113,13 +113,13 @@ fn lost(error: ConnectionError) -> io::Error {
 }
 
 impl Write for Session {
-    /// Publishes one payload, and waits until it has left, or until the broker has it.
+    /// Publishes one payload. Waits until it is sent, or until the broker confirms it.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _ = self.client.publish(&self.topic, self.qos, false, bytes);
         loop {
             match self.receive() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                heard => return heard.map(|_| bytes.len()),
+                received => return received.map(|_| bytes.len()),
             }
         }
     }
@@ -130,19 +130,19 @@ impl Write for Session {
 }
 
 impl Drop for Session {
-    /// Says goodbye: the broker hangs up once it has everything.
+    /// Disconnects. The broker closes the connection when it has everything.
     fn drop(&mut self) {
         let until = Instant::now() + FAREWELL;
         if self.client.try_disconnect().is_ok() {
-            while self.heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
+            while self.received.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}
         }
     }
 }
 
-/// A broker that is silent for twice as long has gone.
+/// A broker that is silent for twice this time is considered gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(2);
 const PACKET_BYTES_MAX: usize = 16 << 20;
-/// That wait for the reader, before the broker has to keep them.
+/// Payloads that wait for the reader. More of them wait at the broker.
 const PAYLOADS_MAX: usize = 64;

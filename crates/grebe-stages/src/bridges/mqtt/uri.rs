@@ -5,9 +5,11 @@ use grebe_process::query::{Pairs, Query};
 use crate::payload::Payload;
 use crate::transport::{HostPort, TcpEnd};
 
-/// A topic of an MQTT broker, as [`Uri::Mqtt`](crate::Uri::Mqtt) names it. Beside what a [`RawStream`](crate::RawStream) over TCP
-/// or a [`TextStream`](crate::TextStream) has in its query, `qos=1` has each payload confirmed, and `user=` logs in with the password
-/// in `GREBE_MQTT_PASSWORD`.
+/// A topic of an MQTT broker, as [`Uri::Mqtt`](crate::Uri::Mqtt) names it.
+///
+/// The query is that of a [`RawStream`](crate::RawStream) over TCP or of a [`TextStream`](crate::TextStream). In
+/// addition, `qos=1` makes the broker confirm each payload, and `user=` logs in with the password in
+/// `GREBE_MQTT_PASSWORD`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mqtt {
     pub(super) end: TcpEnd,
@@ -18,7 +20,7 @@ pub struct Mqtt {
 }
 
 impl Mqtt {
-    /// Reads what stands behind `mqtt://`.
+    /// Parses the part after `mqtt://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (place, words) = text.split_once('?').unwrap_or((text, ""));
         let (at, topic) = place.split_once('/').unwrap_or((place, ""));
@@ -60,7 +62,7 @@ mod tests {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
         for (text, reason) in [
-            ("mqtt://host:1/a", "does not say what its samples are"),
+            ("mqtt://host:1/a", "has no format: add"),
             ("mqtt://host:1?format=text", "names no topic"),
             ("mqtt://host:1/a/+/b?format=text", "without + and #"),
             ("mqtt://host:1/a?format=text&qos=2", "give 0 to 1"),

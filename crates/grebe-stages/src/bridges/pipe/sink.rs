@@ -21,12 +21,12 @@ pub struct PipeSink<W> {
 }
 
 impl<W: Write + Send> PipeSink<W> {
-    /// Frames to `to`, which should not buffer.
+    /// Ends after this many samples per channel, or with the stream.
     pub fn new(to: W) -> Self {
         Self { to, last: None, announcer: Announcer::once(), reader_gone: false }
     }
 
-    /// Writes only what readers of this kind know.
+    /// Writes only frames that receivers of this wire version know.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.announcer.set_wire(wire);
         self

@@ -19,24 +19,24 @@ use crate::transport::standard::readable;
 
 /// Reads frames from a byte stream: standard input, or a child's standard output.
 ///
-/// A byte stream has no marks to resynchronise at: bytes that are no frame end the stream with an error that says where. The
-/// frames before them are good.
+/// A byte stream has no marks to resynchronise at. An invalid frame ends the stream with an error that gives its
+/// position. The frames before it are good.
 pub struct PipeSource<R> {
     from: R,
     pool: Option<BatchPool>,
-    /// Bytes per chunk: as many as suit the caches, until a frame comes that needs more.
+    /// Bytes per chunk: sized for the caches, until a larger frame arrives.
     chunk_bytes: usize,
-    /// The beginning of a frame whose rest has not arrived; it goes to the start of the next chunk. Or what was read and belongs to
-    /// another batch, because the stream is described anew there.
+    /// The start of an incomplete frame, which moves to the next chunk. Or bytes that belong to the next batch, because
+    /// a new description precedes them.
     rest: Vec<u8>,
     has_whole: bool,
     position: u64,
     tracker: StreamTracker,
-    /// How the stream ended, once it has.
+    /// The header of the end of the stream, once received.
     end: Option<Header>,
     descriptions: DescriptionReader,
     description: Option<Arc<Description>>,
-    /// Since the last frame of samples.
+    /// Whether a description came since the last frame of samples.
     is_described_anew: bool,
     refusals: Refusals,
     ends_with_writer: bool,
@@ -46,12 +46,12 @@ pub struct PipeSource<R> {
     wait: Wait<R>,
 }
 
-/// Waits until there is something to read, for 100 ms at most; whether there is.
+/// Waits for up to 100 ms until there is something to read. Returns whether there is.
 type Wait<R> = fn(&R) -> io::Result<bool>;
 
 #[cfg(unix)]
 impl<R: Read + std::os::fd::AsFd + Send> PipeSource<R> {
-    /// Frames from `from`. A stop is noticed within 100 ms although nothing arrives.
+    /// Frames from `from`. A stop takes effect within 100 ms although nothing arrives.
     pub fn new(from: R) -> Self {
         #[cfg(target_os = "linux")]
         enlarge(&from);
@@ -90,15 +90,15 @@ impl<R: Read + Send> PipeSource<R> {
         }
     }
 
-    /// Whether a writer that closes the pipe between two frames has ended, although it sent no end of stream. Otherwise that is an
-    /// error: it may have been killed.
+    /// Whether closing the pipe between two frames ends the stream normally. Otherwise it is an error without an end
+    /// frame, because the writer may have been killed.
     pub fn ends_with_writer(mut self, ends: bool) -> Self {
         self.ends_with_writer = ends;
         self
     }
 
-    /// Enters the whole frames of the chunk's first `filled` bytes, up to where the stream is described anew, and keeps what follows for
-    /// the next chunk.
+    /// Adds the whole frames of the chunk's first `filled` bytes, up to a new description. Keeps the rest for the next
+    /// chunk.
     fn split(&mut self, batch: &mut BatchMut, filled: usize) -> Result<(), Error> {
         let mut at = 0;
         batch.describe(self.description.as_ref());
@@ -115,7 +115,7 @@ impl<R: Read + Send> PipeSource<R> {
                     let length = DescriptionReader::frame_bytes(bytes);
                     let frame_bytes = length.map_err(|reason| refused(reason.to_string()))?;
                     let Some(frame) = bytes.get(..frame_bytes) else { break };
-                    // Once per change: no hot path.
+                    // Not a hot path: once per change.
                     let frame = frame.to_vec();
                     if !batch.is_empty() {
                         self.has_whole = true;
@@ -149,7 +149,7 @@ impl<R: Read + Send> PipeSource<R> {
             }
             let arrival = self.tracker.arrive(&header);
             if arrival == Arrival::Restart && !self.is_described_anew {
-                // Another stream, which says nothing of itself.
+                // A new stream, without a description so far.
                 self.description = None;
                 self.descriptions.forget();
                 batch.describe(None);
@@ -158,7 +158,7 @@ impl<R: Read + Send> PipeSource<R> {
             if header.is_end_of_stream() {
                 self.end = Some(header);
             } else if arrival.is_new() {
-                // Never full: the table of a chunk has room for as many frames as it has headers' worth of bytes.
+                // Never full: the frame table has room for a chunk of nothing but headers.
                 let _ = batch.adopt(at, &header);
             }
             at += frame_bytes;
@@ -169,7 +169,7 @@ impl<R: Read + Send> PipeSource<R> {
         Ok(())
     }
 
-    /// Takes what the stream says that it is. What cannot be read is counted: where it ends is known.
+    /// Reads a description. A malformed one is counted and skipped, because its length is known.
     fn describe(&mut self, frame: &[u8]) {
         self.is_described_anew = true;
         match self.descriptions.take(frame) {
@@ -192,9 +192,9 @@ impl<R: Read + Send> Bounded for PipeSource<R> {
 
 impl<R: Read + Send> Stage for PipeSource<R> {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        // Made before there is anything to read, because it takes a while.
+        // Made before the first byte arrives, because it takes a while.
         let pool = self.pool.get_or_insert_with(|| {
-            // Chunks are larger than elsewhere, so that a read takes much of what a full pipe holds.
+            // Larger chunks than elsewhere, so that one read empties a full pipe.
             let mut pool = BatchPool::new(
                 ctx.batches_in_flight().min(POOL_CHUNKS_MAX).min(POOL_BYTES_MAX / self.chunk_bytes),
                 self.chunk_bytes,
@@ -236,7 +236,7 @@ impl<R: Read + Send> Stage for PipeSource<R> {
             self.limit.send(batch.freeze(), output, ctx);
         }
         if self.limit.is_reached() {
-            // An error behind the last sample that was asked for does not matter.
+            // The requested samples are complete, so an error after them does not matter.
             return Ok(Outcome::End);
         }
         result?;
@@ -262,10 +262,10 @@ impl<R> std::fmt::Debug for PipeSource<R> {
 }
 
 const CHUNK_BYTES: usize = 256 << 10;
-/// Eight channels of 256 Ki samples; what other programs write in one piece has a quarter of that.
+/// Eight channels of 256 Ki samples. Other programs write pieces of a quarter of that.
 pub(super) const FRAME_BYTES_MAX: usize = 4 << 20;
 const POOL_CHUNKS_MAX: usize = 64;
-/// Of large frames there are fewer chunks.
+/// Large frames get fewer chunks.
 const POOL_BYTES_MAX: usize = 128 << 20;
 
 #[cfg(test)]
@@ -298,7 +298,7 @@ mod tests {
         (bytes, samples)
     }
 
-    /// The same with an end of stream.
+    /// As `stream`, with an end frame.
     fn whole_stream(blocks: &[u32]) -> (Vec<u8>, Vec<Vec<i16>>) {
         let (mut bytes, samples) = stream(blocks);
         let mut end = [0; HEADER_BYTES];
@@ -323,7 +323,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// However the bytes are cut, the frames are the same.
+        /// The frames are the same for every cut of the bytes.
         #[test]
         fn where_reads_end_does_not_matter(
             blocks in prop::collection::vec(1u32..700, 1..40), lengths in prop::collection::vec(1usize..3000, 1..20),
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_frame_larger_than_a_chunk_gets_larger_chunks() {
-        // The third is as large as other programs make them: 1,048,640 bytes.
+        // The third is as large as other programs write: 1,048,640 bytes.
         let (bytes, samples) = whole_stream(&[100, 400_000, 524_288, 100, 1_500_000]);
         assert_eq!(read(bytes, vec![CHUNK_BYTES]), (samples, Ok(())));
         let (bytes, _) = stream(&[2_200_000]);
@@ -386,11 +386,11 @@ mod tests {
         let cut = read(bytes[..bytes.len() - 3].to_vec(), vec![1000]).1.unwrap_err();
         assert_eq!(
             cut,
-            "stage: the pipe carries no frame at byte 84: it ended within a frame, of which 81 bytes arrived"
+            "stage: invalid frame at byte 84 of the pipe: it ended within a frame, of which 81 bytes arrived"
         );
         let mut damaged = bytes;
         damaged[84] = 0;
         let lost = read(damaged, vec![1000]).1.unwrap_err();
-        assert_eq!(lost, "stage: the pipe carries no frame at byte 84: does not begin with GFH2");
+        assert_eq!(lost, "stage: invalid frame at byte 84 of the pipe: does not begin with GFH2");
     }
 }

@@ -7,12 +7,12 @@ use grebe_link::wire::Wire;
 /// Frames back to back on standard input or output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PipeStream {
-    /// Which frames a sink writes.
+    /// Version of the frames that a sink writes.
     pub wire: Wire,
 }
 
 impl PipeStream {
-    /// Reads a name; `None`: it is of another scheme, or its query is that of a stream without frames.
+    /// Parses a name. `None`: it belongs to another scheme, or its query is that of a stream without frames.
     pub(super) fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
         let is_ours = |pair: &str| matches!(pair.split('=').next(), Some("" | "wire"));

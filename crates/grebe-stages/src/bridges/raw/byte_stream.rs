@@ -10,18 +10,19 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 use crate::bridges::raw::uri::RawStream;
 use crate::error::Error;
 use crate::session::{Bounded, Gaps, Limit, Silence};
-use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
+use crate::transport::{Link, Outgoing, ReadResult, Reconnect, Wait, Written};
 
-/// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
+/// Reads samples from a byte stream. The stream ends when its writer closes it, or continues after a gap once it
+/// reconnects.
 ///
-/// A byte stream loses nothing, or is cut off: what its writer could not write is not seen here.
+/// A byte stream loses nothing until it is cut off. Losses of the writer are invisible here.
 pub(crate) struct RawSource<R> {
     link: Link<R>,
     raw: RawStream,
     description: Option<Arc<Description>>,
     block_samples: usize,
     pool: Option<BatchPool>,
-    /// What was read and did not go on yet.
+    /// Bytes read and not yet sent.
     bytes: Vec<u8>,
     begin: usize,
     end: usize,
@@ -31,25 +32,26 @@ pub(crate) struct RawSource<R> {
     counters: SourceCounted,
 }
 
-/// Tells whoever makes the samples what its user wants.
+/// Forwards changes of the tuning to the device that makes the samples.
 pub(crate) trait Retune<R>: Send {
-    /// Tells it what was changed since; `None`: nothing.
+    /// Sends the changes since the last call. `None`: there were none.
     fn retune(&mut self, to: &mut R) -> io::Result<Option<Retuned>>;
 }
 
-/// What holds from the next sample on.
+/// Properties that hold from the next sample on.
 pub(crate) struct Retuned {
-    /// Missing before it.
+    /// Samples missing before it.
     pub(crate) gap_samples: u64,
     /// Messages left out of it that are no whole samples.
     pub(crate) odd_messages: u64,
     pub(crate) rate_hz: f64,
-    /// `None`: as before.
+    /// `None`: unchanged.
     pub(crate) description: Option<Arc<Description>>,
 }
 
 impl<R: Read + Send + 'static> RawSource<R> {
-    /// Samples from `from`; `wait` waits until there is something to read, for 100 ms at most, and says whether there is.
+    /// Samples from `from`. `wait` waits for up to 100 ms until there is something to read, and returns whether there
+    /// is.
     pub(crate) fn new(from: R, wait: Wait<R>, raw: RawStream) -> Self {
         let frame_bytes = raw.frame_bytes();
         Self {
@@ -68,31 +70,31 @@ impl<R: Read + Send + 'static> RawSource<R> {
         }
     }
 
-    /// Opens it again once it was lost, and goes on.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
-        self.link = self.link.reconnects(again);
+    /// Reconnects after a lost connection, and continues.
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<R>>) -> Self {
+        self.link = self.link.reconnects(reconnect);
         self
     }
 
-    /// What the stream is, beside its header.
+    /// Sets the description of the stream.
     pub(crate) fn described(mut self, description: Arc<Description>) -> Self {
         self.description = Some(description);
         self
     }
 
-    /// Lets the other end be tuned while it runs.
+    /// Lets the user tune the device while the stream runs.
     pub(crate) fn retune(mut self, remote: Box<dyn Retune<R>>) -> Self {
         self.remote = Some(remote);
         self
     }
 
-    /// The other end drops samples that nothing tells of.
+    /// Declares that the device drops samples without reporting it.
     pub(crate) fn loses_unseen(self) -> Self {
         self.counters.unseen_loss.set(1);
         self
     }
 
-    /// Hands on what is there, as much as a chunk holds.
+    /// Sends the bytes read, up to a full chunk.
     fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| {
             let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
@@ -112,7 +114,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
                 Header { block_length_samples: samples as u32, producer_ts_ns: monotonic_ns(), ..self.next };
             let raw = &self.raw;
             if batch.push_bytes(&header, |channel, out| raw.take(bytes, channel, out)).is_err() {
-                // It is full: the rest goes into the next one.
+                // The chunk is full: the rest goes into the next one.
                 break;
             }
             self.begin += bytes.len();
@@ -125,8 +127,8 @@ impl<R: Read + Send + 'static> RawSource<R> {
         Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
 
-    /// Reads more, where there is more.
-    fn read(&mut self, ctx: &Context) -> StageResult<Heard> {
+    /// Reads more bytes, if there are any.
+    fn read(&mut self, ctx: &Context) -> StageResult<ReadResult> {
         if let Some(remote) = &mut self.remote
             && let Some(from) = self.link.get_mut()
         {
@@ -179,18 +181,18 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         match self.read(ctx)? {
-            Heard::Bytes(read) => self.end += read,
-            Heard::Nothing => {}
-            // Half a sample is none.
-            heard @ (Heard::Lost | Heard::End) => {
+            ReadResult::Bytes(read) => self.end += read,
+            ReadResult::Nothing => {}
+            // A partial sample is discarded.
+            result @ (ReadResult::Lost | ReadResult::End) => {
                 self.counters.odd_bytes.add(self.end as u64);
                 self.end = 0;
-                if heard == Heard::End {
+                if result == ReadResult::End {
                     return Ok(Outcome::End);
                 }
             }
-            Heard::Again(away) => {
-                // As long as nobody was there by this machine's clock, and one sample at least.
+            ReadResult::Reconnected(away) => {
+                // The gap is the time without a connection by this machine's clock, at least one sample.
                 let gap_samples = (away.as_secs_f64() * self.next.sample_rate_hz) as u64;
                 self.leave_out(gap_samples.max(1));
                 self.counters.reconnects.add(1);
@@ -209,9 +211,10 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
     }
 }
 
-/// Writes samples to a byte stream; ends, without an error, when its reader has gone, or counts what comes until there is one again.
+/// Writes samples to a byte stream. Ends without an error when its reader has gone, or counts samples until one
+/// returns.
 ///
-/// What is missing in the stream is missing there too, and nothing marks the place: it is counted.
+/// Skips the gaps of the stream without a mark, and counts them.
 pub(crate) struct RawSink<W> {
     to: Outgoing<W>,
     raw: RawStream,
@@ -226,14 +229,14 @@ impl<W: Write + Send + 'static> RawSink<W> {
         Self { to, raw, bytes: Vec::new(), gaps: Gaps::default(), counters }
     }
 
-    /// Opens it again once it was lost, and goes on.
-    pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
-        self.to = self.to.reconnects(again);
+    /// Reconnects after a lost connection, and continues.
+    pub(crate) fn reconnects(mut self, reconnect: Option<Reconnect<W>>) -> Self {
+        self.to = self.to.reconnects(reconnect);
         self
     }
 }
 
-/// The bytes of a frame's samples, one of each channel in turn: in `scratch`, but where they stand so in the frame.
+/// The samples of a frame, interleaved: in `scratch`, or in the frame if they are interleaved there.
 pub(crate) fn interleaved<'a>(
     raw: &RawStream,
     frame: &'a Frame<'_>,
@@ -301,7 +304,7 @@ impl<W> std::fmt::Debug for RawSink<W> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-// Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
+// `lost_*` are always zero here. They let a reader separate loss on the network from drops of the queues that follow.
 grebe_flow::counters! {
     struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss }
 }
@@ -327,7 +330,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// However the bytes are cut, what goes out again is what came in, and what ends within a sample is counted.
+        /// The output equals the input for every cut of the bytes. A partial sample at the end is counted.
         #[test]
         fn bytes_go_through_as_they_came(
             format in prop::sample::select(vec!["i16", "cu8", "cf32be", "i24", "f64", "s16be", "ci8"]),

@@ -1,4 +1,4 @@
-//! Samples into UDP datagrams, behind a few bytes of a device's own at most.
+//! Samples in UDP datagrams, after an optional header of a few bytes.
 
 use grebe_datagram::Sender;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
@@ -9,20 +9,20 @@ use crate::bridges::raw::RawStream;
 use crate::bridges::raw::byte_stream::interleaved;
 use crate::session::Gaps;
 
-/// Sends samples in datagrams of one size, but the last before a gap or the end; an empty one says that the stream is over.
+/// Sends samples in datagrams of one size, except the last before a gap or the end. An empty datagram ends the stream.
 #[derive(Debug)]
 pub(crate) struct RawUdpSink {
     sender: Sender,
     raw: RawStream,
-    /// Bytes of samples in a datagram; 0: not known before the first frame.
+    /// Bytes of samples in a datagram; 0 before the first frame.
     datagram_bytes: usize,
-    /// `None`: as large as suits the path, but no more than 10 ms of the signal.
+    /// `None`: the size that suits the path, but at most 10 ms of the signal.
     asked_bytes: Option<usize>,
     path_bytes: usize,
     number: u64,
-    /// Samples that did not leave yet.
+    /// Samples not yet sent.
     pending: Vec<u8>,
-    /// What stands before the samples of each datagram, and of one frame the samples.
+    /// The headers of the datagrams; scratch space for one frame's samples.
     heads: Vec<u8>,
     scratch: Vec<u8>,
     gaps: Gaps,
@@ -32,7 +32,7 @@ pub(crate) struct RawUdpSink {
 }
 
 impl RawUdpSink {
-    /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
+    /// `asked_bytes`: requested size of datagrams; `path_bytes`: the size that suits the path.
     pub(crate) fn new(sender: Sender, raw: RawStream, asked_bytes: Option<usize>, path_bytes: usize) -> Self {
         Self {
             sender,
@@ -61,7 +61,7 @@ impl RawUdpSink {
             if gap > 0 {
                 self.send(true)?;
                 self.gap_samples += gap;
-                // A receiver that knows the size of datagrams finds the gap by their numbers.
+                // A receiver that knows the datagram size finds the gap by their numbers.
                 self.number += gap.div_ceil((self.datagram_bytes / self.raw.frame_bytes()) as u64);
             }
             let samples = interleaved(&self.raw, &frame, &mut self.scratch)?;
@@ -78,11 +78,11 @@ impl RawUdpSink {
         fits.min(timely).max(1)
     }
 
-    /// Sends the datagrams that are full; the rest too, where it `ends` there.
+    /// Sends the full datagrams, and the rest if the stream `ends` here.
     fn send(&mut self, ends: bool) -> StageResult<()> {
         let Self { raw, pending, heads, datagram_bytes, sender, number, .. } = self;
         if pending.is_empty() {
-            // Before the first frame the size of datagrams is not known.
+            // The first frame determines the size of datagrams.
             return Ok(());
         }
         let whole = if ends { pending.len() } else { pending.len() / *datagram_bytes * *datagram_bytes };
@@ -112,7 +112,7 @@ impl RawUdpSink {
         Ok(())
     }
 
-    /// Says that the stream is over.
+    /// Sends the end of the stream.
     fn send_end(&mut self) -> StageResult<()> {
         self.send(true)?;
         let mut sending = self.sender.batch();
@@ -127,18 +127,18 @@ impl RawUdpSink {
         self.counters.refused.set(sent.refused);
         self.counters.unsent.set(sent.unsent);
         self.counters.unmarked_gap_samples.set(self.gap_samples);
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
     }
 }
 
-/// Puts all samples of each channel together.
+/// Converts interleaved samples to blocks per channel.
 fn by_block(raw: &RawStream, samples: &mut [u8], scratch: &mut Vec<u8>) {
     scratch.clear();
     scratch.extend_from_slice(samples);
     let sample_bytes = raw.encoding.sample_bytes();
     let mut places = samples.chunks_exact_mut(sample_bytes);
     for channel in 0..raw.channels {
-        // In this order, since the places go on with the next channel.
+        // In this order, because the places continue with the next channel.
         let of_channel = scratch.chunks_exact(sample_bytes).skip(channel).step_by(raw.channels);
         of_channel.zip(places.by_ref()).for_each(|(sample, place)| place.copy_from_slice(sample));
     }
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What the sink sends is what a socket of the system receives.
+    /// A socket of the system receives exactly the samples sent.
     fn sent(query: &str, datagram_bytes: usize, frames: &[(u64, &[[i16; 2]])]) -> Vec<Vec<u8>> {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -233,7 +233,7 @@ mod tests {
             let samples = samples.iter().flat_map(|it| it.to_be_bytes());
             [0, 0, number].into_iter().chain(samples).collect::<Vec<u8>>()
         };
-        // Four samples are missing, which two datagrams would have held.
+        // Four samples are missing, the content of two datagrams.
         assert_eq!(numbered, [big(0, &[1, -1, 2, -2]), big(1, &[3, -3]), big(4, &[4, -4])]);
     }
 

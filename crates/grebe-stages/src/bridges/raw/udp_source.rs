@@ -1,4 +1,4 @@
-//! Samples from UDP datagrams, behind a few bytes of a device's own at most.
+//! Samples from UDP datagrams, after an optional header of a few bytes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::bridges::raw::RawStream;
 use crate::session::{Bounded, Limit, Senders, Silence, Whose};
 use crate::transport::SecondSender;
 
-/// Receives datagrams of samples from one sender, which is the first, until it has been silent for half a second. An empty datagram
-/// of its sender ends the stream.
+/// Receives datagrams of samples from one sender: the first, until it is silent for half a second. Its empty datagram
+/// ends the stream.
 ///
-/// Where they are numbered, what is missing becomes a gap of as many samples as the datagram behind it has for each; one that comes
-/// after later ones is counted and left out. Where they are not, only what this machine's kernel dropped is seen, and not where.
+/// With numbered datagrams, a lost one becomes a gap as long as the datagram after it. A late one is counted and
+/// skipped. Without numbers only drops of this machine's kernel are seen, and not their place.
 #[derive(Debug)]
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,
     pool: Option<BatchPool>,
     senders: Senders,
-    /// Given back by the receiver.
+    /// Memory that the receiver returned.
     intake: Intake,
     counters: Counted,
 }
@@ -34,7 +34,7 @@ struct Intake {
     description: Option<Arc<Description>>,
     tracker: StreamTracker,
     next: Header,
-    /// Of the next datagram; `None`: of none yet, or they are not numbered.
+    /// Expected number of the next datagram. `None`: before the first, or without numbers.
     expected: Option<u64>,
     late_in_a_row: u32,
     batch: Option<BatchMut>,
@@ -48,7 +48,7 @@ struct Counts {
     late: u64,
     short: u64,
     odd_bytes: u64,
-    /// Those for which there was no memory, since what follows is too slow.
+    /// Datagrams dropped for lack of memory, because the consumer is too slow.
     starved: u64,
     restarts: u64,
 }
@@ -64,7 +64,7 @@ impl RawUdpSource {
         }
     }
 
-    /// Who else sends to the port.
+    /// Another sender to the same port.
     pub(crate) fn second_sender(&self) -> SecondSender {
         self.senders.second()
     }
@@ -85,14 +85,14 @@ impl RawUdpSource {
         self.counters.unseen_loss.set(u64::from(self.may_miss_unseen(kernel_drops.unwrap_or(0))));
     }
 
-    /// Whether more may be missing than the numbers tell.
+    /// Whether more may be lost than the numbers show.
     fn may_miss_unseen(&self, kernel_drops: u64) -> bool {
         let (lost, counts) = (self.intake.tracker.counts().lost_frames, &self.intake.counts);
         match self.intake.raw.number.map(|number| number.max()) {
             None => true,
-            // A loss that goes round the range looks shorter, or like datagrams that are late.
+            // A loss longer than the range of the number looks shorter, or like late datagrams.
             Some(SMALL_RANGE) => lost + counts.late + counts.restarts + kernel_drops > 0,
-            // Each of these buffers held a datagram at least.
+            // Each of these buffers held at least one datagram.
             Some(range) => range <= u64::from(u16::MAX) && (counts.restarts > 0 || kernel_drops > lost),
         }
     }
@@ -136,7 +136,7 @@ impl Intake {
             return;
         };
         self.counts.datagrams += 1;
-        // Whatever numbers come: nothing overflows within a lifetime of honest ones.
+        // Wraps, because a sender may claim any number.
         self.next.sequence = self.next.sequence.wrapping_add(missing);
         let missing_samples = missing.wrapping_mul(length as u64);
         self.next.first_sample_index = self.next.first_sample_index.wrapping_add(missing_samples);
@@ -169,7 +169,7 @@ impl Intake {
         }
     }
 
-    /// How many datagrams did not come before this one; `None`: it is late itself.
+    /// Datagrams missing before this one. `None`: this one is late.
     fn missing_before(&mut self, datagram: &[u8]) -> Option<u64> {
         let Some(number) = self.raw.number else { return Some(0) };
         let value = number.read(datagram)?;
@@ -181,7 +181,7 @@ impl Intake {
         }
         self.expected = Some(value.wrapping_add(1) & number.max());
         if is_late {
-            // The device counts anew.
+            // The device restarted its count.
             self.late_in_a_row = 0;
             self.counts.restarts += 1;
             return Some(0);
@@ -215,7 +215,7 @@ impl Stage for RawUdpSource {
                 }
                 match senders.hear(received.from, received.datagrams(), now) {
                     Whose::Foreign => return Some(slab),
-                    // Its numbers are its own.
+                    // The new sender has its own numbers.
                     Whose::Newcomer => intake.expected = None,
                     Whose::Ours => {}
                 }
@@ -245,7 +245,7 @@ impl Stage for RawUdpSource {
     }
 }
 
-/// Datagrams and a byte stream come of another program; `choice` is what the name of the stream says: what goes on is what came.
+/// Feeds datagrams and a byte stream of another program; `choice` selects the name. The output must equal the input.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(choice: u8, datagrams: Vec<Vec<u8>>) {
     let names = [
@@ -279,14 +279,14 @@ impl Stage for Fed {
     }
 }
 
-/// So many late ones in a row are none: the device counts anew.
+/// After this many late datagrams in a row, the device has restarted its count.
 const LATE_MAX: u32 = 32;
-/// A number that is further ahead is of a device that counts anew, too.
+/// A number further ahead also means a restarted count.
 const AHEAD_MAX: u64 = 1 << 31;
 grebe_flow::counters! {
     struct Counted { datagrams, lost_frames, lost_samples, late_datagrams, short_datagrams, odd_bytes, foreign_datagrams, starved_datagrams, restarts, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
 }
-/// Of numbers of one byte.
+/// Range of one-byte numbers.
 const SMALL_RANGE: u64 = 255;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the name of a raw stream says: what carries it, and how samples stand in it.
+//! Options of a raw stream's name: the carrier and the layout of samples.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use crate::transport::Carrier;
 
 /// A stream of samples without headers, as [`Uri::Raw`](crate::Uri::Raw) names it.
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `format=` | any of `i8 u8 i16 i32 f32 f64 ci8 cu8 ci16 cf32` or a name that others have for it (`s16`, `cs16`, `fc32`, `cfile`), then `le` or `be`; `i24` | it is needed |
-/// | `rate=` | samples per second and channel: `2.4M` | not known |
+/// | `format=` | any of `i8 u8 i16 i32 f32 f64 ci8 cu8 ci16 cf32` or another program's name for it (`s16`, `cs16`, `fc32`, `cfile`), then `le` or `be`; `i24` | required |
+/// | `rate=` | samples per second and channel: `2.4M` | unknown |
 /// | `channels=` | 1 to 255 | 1 |
 /// | `interleave=` | `sample`: one of each channel in turn; `block`: in each datagram all of a channel, then all of the next | `sample` |
-/// | `frequency=` | where the receiver is tuned to, in hertz | not known |
-/// | `skip=` | bytes before the samples of each datagram | 0, or as far as `seq` reaches |
-/// | `seq=AT:u32le` | byte AT of each datagram begins a number that grows by one per datagram: `u8`, `u16le`, `u32be`, ...: what is lost is counted by it | loss cannot be seen |
-/// | `listen` | TCP: waits for the other side instead of connecting to it | connects |
-/// | `reconnect` | TCP, serial: where the other side has gone, waits for it and goes on behind a gap | ends with it |
+/// | `frequency=` | centre frequency of the receiver, in hertz | unknown |
+/// | `skip=` | bytes before the samples of each datagram | 0, or the end of `seq` |
+/// | `seq=AT:u32le` | position and type of a number that grows by one per datagram, and shows losses: `u8`, `u16le`, `u32be`, ... | loss is invisible |
+/// | `listen` | TCP: accepts a connection instead of making one | connects |
+/// | `reconnect` | TCP, serial: reconnects after a lost connection, and continues after a gap | ends with it |
 /// | `baud=`, `mode=`, `flow=`, `hangup=` | serial: see [`Uri`](crate::Uri) | 115,200 baud, 8N1, no flow control |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawStream {
@@ -30,24 +30,24 @@ pub struct RawStream {
     /// Samples per second and channel; 0: not known.
     pub(crate) rate_hz: f64,
     pub(crate) frequency_hz: Option<f64>,
-    /// In each datagram, all samples of a channel stand together.
+    /// In each datagram, the samples of a channel are contiguous.
     pub(crate) is_by_block: bool,
-    /// Before the samples of a datagram.
+    /// Bytes before the samples of a datagram.
     pub(crate) skip_bytes: usize,
     pub(crate) number: Option<Number>,
 }
 
-/// A number in each datagram that grows by one.
+/// A datagram's number, which grows by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number {
-    /// Its first byte.
+    /// Position of its first byte.
     pub(crate) at: usize,
     pub(crate) bytes: usize,
     order: Order,
 }
 
 impl Number {
-    /// Reads it, where the datagram is long enough.
+    /// Reads the number, if the datagram is long enough.
     pub(crate) fn read(self, datagram: &[u8]) -> Option<u64> {
         let bytes = datagram.get(self.at..self.at + self.bytes)?;
         let mut number = [0; 8];
@@ -58,7 +58,7 @@ impl Number {
         Some(u64::from_le_bytes(number))
     }
 
-    /// Writes the lower bytes of `value` to their place.
+    /// Writes the lower bytes of `value` to their position.
     pub(crate) fn write(self, value: u64, head: &mut [u8]) {
         let bytes = &mut head[self.at..self.at + self.bytes];
         bytes.copy_from_slice(&value.to_le_bytes()[..self.bytes]);
@@ -67,7 +67,7 @@ impl Number {
         }
     }
 
-    /// The greatest.
+    /// The largest number.
     pub(crate) fn max(self) -> u64 {
         u64::MAX >> (64 - 8 * self.bytes)
     }
@@ -88,10 +88,10 @@ impl RawStream {
         }
     }
 
-    /// Takes the pairs of a name; those of the carrier, and others that the scheme has, are taken already.
+    /// Parses the query of a name, after the carrier and the scheme have taken their own options.
     ///
     /// # Errors
-    /// A pair is malformed or unknown, or they do not go together.
+    /// An option is malformed, unknown, or conflicts with another.
     pub(crate) fn of_query(carrier: Carrier, mut query: Query<'_>) -> Result<Self, String> {
         query.flag("raw")?;
         let format = query.value("format", Encoding::names(), Encoding::named)?;
@@ -106,9 +106,7 @@ impl RawStream {
         let number_end = number.map_or(0, |number| number.at + number.bytes);
         let skip_bytes = skip_bytes.unwrap_or(number_end);
         if skip_bytes < number_end {
-            return Err(format!(
-                "has a number up to byte {number_end} of what is skipped: give skip={number_end} at least"
-            ));
+            return Err(format!("has seq= up to byte {number_end}: give skip={number_end} or more"));
         }
         if !matches!(carrier, Carrier::Udp(_)) && (skip_bytes > 0 || is_by_block) {
             return Err("has skip=, seq= or interleave=block, which are for datagrams".to_owned());
@@ -132,7 +130,7 @@ impl RawStream {
             .add("seq", number)
     }
 
-    /// The rate, where the name says it.
+    /// The rate, if the name states it.
     pub(crate) fn known_rate_hz(&self) -> Option<f64> {
         Some(self.rate_hz).filter(|&rate_hz| rate_hz > 0.0)
     }
@@ -142,7 +140,7 @@ impl RawStream {
         self.encoding.sample_bytes() * self.channels
     }
 
-    /// Takes channel `channel` out of whole samples of all.
+    /// Copies channel `channel` out of interleaved samples.
     pub(crate) fn take(&self, bytes: &[u8], channel: usize, out: &mut [u8]) {
         let channel_bytes = bytes.len() / self.channels;
         match (self.is_by_block, self.channels) {
@@ -164,10 +162,10 @@ impl RawStream {
         }
     }
 
-    /// What is known of the stream beside its header.
+    /// The description of the stream, if the name gives one.
     pub(crate) fn description(&self) -> Option<Arc<Description>> {
         let mut said = Description { centre_frequency_hz: self.frequency_hz, ..Description::default() };
-        // Others have the bits of what they are read as.
+        // Other encodings have the bits of the type that they are read as.
         if self.encoding.read_as().is_some()
             && let Some(bits) = self.encoding.bits()
         {
@@ -197,7 +195,7 @@ fn number(text: &str) -> Option<Number> {
 }
 
 const INTERLEAVE: &Words<bool> = &[("sample", false), ("block", true)];
-const NO_FORMAT: &str = "does not say what its samples are: add format=, as in format=cu8&rate=2.4M";
+const NO_FORMAT: &str = "has no format: add format=, as in format=cu8&rate=2.4M";
 const SKIP_BYTES_MAX: usize = 1_024;
 
 #[cfg(test)]
@@ -247,8 +245,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("tcp://host:1", "does not say what its samples are"),
-            ("pipe:?rate=1M", "does not say what its samples are"),
+            ("tcp://host:1", "has no format: add"),
+            ("pipe:?rate=1M", "has no format: add"),
             ("pipe:?format=i17", "has format=i17: give one of i16"),
             ("pipe:?format=i16&rate=0", "rate=0: give samples per second"),
             ("pipe:?format=i16&channels=256", "give 1 to 255"),

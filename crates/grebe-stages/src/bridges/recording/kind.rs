@@ -12,30 +12,30 @@ use serde::Deserialize;
 use crate::kind::{datagram_size, latency, sink, source};
 use crate::open::{SinkOptions, SourceOptions, Transport};
 
-/// Plays a recording, SigMF or WAV, with the gaps that were recorded.
+/// Plays a recording, SigMF or WAV, with its gaps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Play {
     /// A recording: .sigmf-meta, .sigmf-collection, .sigmf or .wav, or a raw file: x.cu8?rate=2.4M.
     file: PathBuf,
-    /// Times the recorded rate at which it is played; 1 where it is not given.
+    /// Playback speed as a multiple of the recorded rate; default 1.
     speed: Option<f64>,
-    /// Does not keep to the rate: as fast as the stream is taken.
+    /// Ignores the rate: plays as fast as the reader accepts.
     #[serde(default)]
     free_run: bool,
-    /// Begins again at the end, for ever.
+    /// Repeats the recording for ever.
     #[serde(default)]
     repeat: bool,
-    /// Plays what lies behind so much of the signal.
+    /// Start position.
     start: Option<Time>,
-    /// Plays so much of the signal from there on, gaps included, or to the end.
+    /// Length to play from the start position, gaps included; default: to the end.
     duration: Option<Time>,
     /// Ends after this many samples per channel, or with the file.
     samples: Option<Count>,
-    /// Bytes of the datagrams that the frames should fit into; larger frames cost less where no network lies between.
+    /// Bytes of the datagrams that the frames should fit into. Larger frames cost less without a network.
     #[serde(default = "datagram_size")]
     datagram_size: SizeBytes,
-    /// End-to-end latency budget: frames wait for each other for up to a quarter of it.
+    /// End-to-end latency budget. Frames wait for each other for up to a quarter of it.
     #[serde(default = "latency")]
     latency: Time,
 }
@@ -85,8 +85,8 @@ pub(crate) struct Record {
     /// Replaces a recording of the same name.
     #[serde(default)]
     overwrite: bool,
-    /// Takes the next free name where there is a recording of that one: NAME_2, NAME_3, ... So does what is started again on a host
-    /// with `restart = "always"`.
+    /// Takes the next free name if the recording exists: NAME_2, NAME_3, ... The default for stages that a host
+    /// restarts with `restart = "always"`.
     #[serde(default)]
     numbered: bool,
 }
@@ -105,7 +105,7 @@ impl Kind for Record {
         SigmfSink::check_name(&self.file).map_err(|error| Fault::new("file", error.to_string()))
     }
 
-    /// SigMF has a name for each.
+    /// SigMF has a name for each format.
     fn format(&self, incoming: Option<SampleFormat>) -> Result<Option<SampleFormat>, Fault> {
         Ok(incoming)
     }

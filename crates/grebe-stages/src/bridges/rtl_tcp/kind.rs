@@ -1,4 +1,4 @@
-//! Receivers, and what serves them.
+//! Receivers behind rtl_tcp, and servers.
 
 use grebe_flow::{Fault, Kind, Ports, Site, Stage, StageName, StageResult};
 use grebe_frame::SampleFormat;
@@ -15,22 +15,24 @@ use crate::scheme::{End, Scheme as _};
 stream_kinds! {
     /// Samples of a receiver behind rtl_tcp.
     source RtlTcpIn = "rtl_tcp_in" of RtlTcp {
-        /// The server and what it is to be tuned to: rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M&gain=20
+        /// The server and its tuning: rtl_tcp://HOST:PORT?frequency=100M&rate=2.4M&gain=20
         uri,
         /// Ends after this many samples per channel, or with the stream.
         samples,
-        /// Fails once nothing has come for this long.
+        /// Fails after this long without samples.
         idle_timeout,
     }
 }
 
-/// Sends cu8 samples to all clients of rtl_tcp that connect; one that is too slow loses some, and holds up nobody.
+/// Serves cu8 samples to all clients of rtl_tcp. A slow client loses samples, and holds up no other.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RtlTcpOut {
-    /// The address to listen on: rtl_tcp://:1234?listen; ?wait=N where the graph is to start once N clients are there, and not one.
+    /// The address to listen on: rtl_tcp://:1234?listen. With ?wait=N the graph starts after N clients have connected;
+    /// default 1.
     uri: String,
-    /// The receiver that clients may tune: the id of its stage, a soapy_in or rtl_tcp_in. Without it, what they ask for is only counted.
+    /// The receiver that clients may tune: the id of its stage, a soapy_in or rtl_tcp_in. Without it, commands are only
+    /// counted.
     tunes: Option<String>,
 }
 

@@ -18,13 +18,13 @@ use crate::transport::standard::readable;
 use crate::transport::{Connector, Reconnect};
 use crate::tuner::{Switch, Tuner, Tuning};
 
-/// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
+/// Connects to the server, tunes it, and reads its samples. `tuner` accepts later changes.
 ///
-/// Nothing on the wire tells what the server has dropped, or from which sample on a command holds: the description changes with the
-/// first sample that is read after the command was sent.
+/// The wire reports neither drops of the server nor the sample at which a command takes effect. The description changes
+/// with the first sample that is read after the command was sent.
 ///
 /// # Errors
-/// Nobody is there, or no `rtl_tcp`.
+/// No server listens there, or it is not an `rtl_tcp` server.
 pub(crate) fn receiver(
     rtl: &RtlTcp,
     tuner: Option<&Tuner>,
@@ -46,16 +46,16 @@ pub(crate) fn receiver(
     };
     let source =
         RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
-    let again = rtl.reconnects.then(|| {
+    let reconnect = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
         Reconnect::new(connector.uri(), move |cancel| {
             meet(&connector, &tuner, correction_ppm, cancel).map(|(stream, _)| stream)
         })
     });
-    Ok((source.reconnects(again).retune(Box::new(remote)), tuner))
+    Ok((source.reconnects(reconnect).retune(Box::new(remote)), tuner))
 }
 
-/// Connects, hears who is there, and tunes it.
+/// Connects, reads the greeting, and tunes the server.
 fn meet(
     connector: &Connector,
     tuner: &Tuner,
@@ -63,13 +63,13 @@ fn meet(
     cancel: &Cancel,
 ) -> Result<(TcpStream, Hello), Error> {
     let mut stream = connector.open(cancel, None)?;
-    let bytes = heard(&mut stream, cancel).map_err(|source| match source.kind() {
+    let bytes = read_hello(&mut stream, cancel).map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Cancelled,
-        _ => Error::Tcp { action: "hear an rtl_tcp server at", uri: connector.uri(), source },
+        _ => Error::Tcp { action: "read from an rtl_tcp server at", uri: connector.uri(), source },
     })?;
     let hello = Hello::parse(&bytes).ok_or_else(|| Error::Peer {
         uri: connector.uri(),
-        what: "does not begin with RTL0: what listens there is no rtl_tcp",
+        what: "does not send RTL0: it is not an rtl_tcp server",
     })?;
     let mut commands = Vec::new();
     if correction_ppm != 0 {
@@ -79,13 +79,13 @@ fn meet(
     let tuning = tuner.tuning();
     let all = Command::tuning(&tuning).chain(switches);
     all.for_each(|command| commands.extend(command.to_bytes()));
-    let told = stream.write_all(&commands);
-    told.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
+    let sent = stream.write_all(&commands);
+    sent.map_err(|source| Error::Tcp { action: "tune", uri: connector.uri(), source })?;
     Ok((stream, hello))
 }
 
-/// The first bytes of a server; an interruption where nobody wants them any more.
-fn heard(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
+/// The greeting of a server. Interrupted when `cancel` is set.
+fn read_hello(stream: &mut TcpStream, cancel: &Cancel) -> io::Result<[u8; Hello::BYTES]> {
     let (mut bytes, mut filled, began) = ([0; Hello::BYTES], 0, Instant::now());
     while filled < bytes.len() {
         if cancel.is_cancelled() {
@@ -105,11 +105,11 @@ fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// Tells a server what its user wants.
+/// Sends tuning commands to a server.
 struct Remote {
     tuner: Tuner,
     seen: u64,
-    /// As it was told.
+    /// As last sent.
     switches: BTreeMap<Switch, i32>,
     said: Description,
 }
@@ -140,5 +140,5 @@ impl Retune<TcpStream> for Remote {
     }
 }
 
-/// A dongle that has to be opened first takes its time.
+/// A server may have to open its dongle first, which takes time.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);

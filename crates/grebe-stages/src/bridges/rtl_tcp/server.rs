@@ -1,4 +1,4 @@
-//! A server that every program with an `rtl_tcp` client can use.
+//! A server for every program with an `rtl_tcp` client.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -16,18 +16,19 @@ use crate::session::Gaps;
 use crate::transport::{Connector, Outlet, drain};
 use crate::tuner::Tuner;
 
-/// Sends a stream of cu8 to every client that connects. One that is too slow loses samples, which are counted, and holds up nobody.
+/// Sends a stream of cu8 to every client that connects. A slow client loses samples, which are counted, and holds up no
+/// other.
 ///
-/// What clients ask for goes to a [`Tuner`], where there is one. The protocol cannot tell clients of a gap: what is missing in the
-/// stream is missing there too.
+/// Commands of clients go to a [`Tuner`], if there is one. The protocol has no gaps: the server skips those of the
+/// stream.
 #[derive(Debug)]
 pub(crate) struct RtlTcpServer {
     listener: TcpListener,
     clients: Vec<Client>,
     tuner: Option<Tuner>,
-    /// The samples of a batch, one behind the other.
+    /// The samples of a batch, concatenated.
     bytes: Vec<u8>,
-    looked: Option<Instant>,
+    served: Option<Instant>,
     gaps: Gaps,
     counters: Counted,
 }
@@ -36,11 +37,11 @@ pub(crate) struct RtlTcpServer {
 struct Client {
     out: Outlet,
     command: [u8; Command::BYTES],
-    heard: usize,
+    filled: usize,
 }
 
 impl RtlTcpServer {
-    /// Listens, and waits until as many clients are there as the name asks for; a person is told the address.
+    /// Listens, reports the address, and waits for the number of clients that the name requires.
     ///
     /// # Errors
     /// The address cannot be listened on; [`Error::Cancelled`].
@@ -55,7 +56,7 @@ impl RtlTcpServer {
             clients: Vec::new(),
             tuner,
             bytes: Vec::new(),
-            looked: None,
+            served: None,
             gaps: Gaps::default(),
             counters: Counted::default(),
         };
@@ -67,20 +68,20 @@ impl RtlTcpServer {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
     }
 
-    /// Lets in who waits, and hears what clients ask for, now and then.
-    fn look(&mut self) {
+    /// Accepts waiting clients and reads commands, at intervals.
+    fn serve_clients(&mut self) {
         let now = Instant::now();
-        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+        if self.served.is_some_and(|served| now - served < CHECK_EVERY) {
             return;
         }
-        self.looked = Some(now);
+        self.served = Some(now);
         self.admit();
         for client in &mut self.clients {
-            // One that sends commands without end does not hold up the stream.
+            // Limits the commands per client, so that none can hold up the stream.
             for command in (0..COMMANDS_MAX).map_while(|_| client.hear()) {
                 self.counters.commands.add(1);
                 if let (Some(tuner), Command::Switch(switch, value)) = (&self.tuner, command) {
@@ -97,7 +98,7 @@ impl RtlTcpServer {
     }
 
     fn admit(&mut self) {
-        // Whoever has gone meanwhile is no client; what the system cannot accept now it may later.
+        // On an error the client has gone, or the system accepts it later.
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() >= CLIENTS_MAX {
                 self.counters.refused_clients.add(1);
@@ -115,7 +116,7 @@ impl RtlTcpServer {
             let Header { format, channel_count, .. } = header;
             if (format, channel_count) != (SampleFormat::Cu8, 1) {
                 let what = format!(
-                    "the stream is {format} in {channel_count} channels, and rtl_tcp carries cu8 in one: put convert or select before it"
+                    "the stream is {format} in {channel_count} channels, but rtl_tcp carries cu8 in one: put convert or select before it"
                 );
                 return Err(grebe_process::Error::Takes { what }.into());
             }
@@ -130,22 +131,22 @@ impl Client {
     fn welcome(stream: TcpStream) -> io::Result<Self> {
         let mut out = Outlet::new(stream)?;
         out.send(&Hello { tuner: R820T, gains: R820T_GAINS.len() as u32 }.to_bytes(), BACKLOG_BYTES);
-        Ok(Self { out, command: [0; Command::BYTES], heard: 0 })
+        Ok(Self { out, command: [0; Command::BYTES], filled: 0 })
     }
 
     /// The next whole command.
     fn hear(&mut self) -> Option<Command> {
-        while self.heard < Command::BYTES {
-            self.heard += self.out.read(&mut self.command[self.heard..])?;
+        while self.filled < Command::BYTES {
+            self.filled += self.out.read(&mut self.command[self.filled..])?;
         }
-        self.heard = 0;
+        self.filled = 0;
         Some(Command::parse(self.command))
     }
 }
 
 impl Stage for RtlTcpServer {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
-        self.look();
+        self.serve_clients();
         let Some(batch) = input.next() else {
             self.clients.iter_mut().for_each(|client| client.out.flush());
             return Ok(Outcome::WantsInput);
@@ -160,7 +161,7 @@ impl Stage for RtlTcpServer {
         Ok(Outcome::Produced)
     }
 
-    /// Gives clients what they have not taken, for as long as they take something.
+    /// Gives clients the remaining samples, for as long as they read.
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let mut outlets: Vec<_> = self.clients.iter_mut().map(|client| &mut client.out).collect();
         let left = ctx.waiting(|| drain(&mut outlets, || ctx.is_stopping()));
@@ -176,11 +177,11 @@ impl Stage for RtlTcpServer {
 grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, gauge clients, refused_clients, client_dropped_samples, commands }
 }
-/// How soon a client is let in, and heard.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Of one client each time.
+/// Interval of accepting clients and reading their commands.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+/// Per client and interval.
 const COMMANDS_MAX: usize = 64;
-/// Of a client that is too slow: about a second of a dongle.
+/// Per slow client: about a second of a dongle's samples.
 const BACKLOG_BYTES: usize = 4 << 20;
-/// The tuner of nearly every dongle: clients choose their list of gains by it.
+/// The tuner of nearly every dongle. Clients choose their list of gains by it.
 const R820T: u32 = 5;

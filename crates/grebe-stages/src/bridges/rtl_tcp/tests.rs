@@ -10,7 +10,7 @@ use super::*;
 use crate::tuner::{Switch, Tuner};
 use crate::{Cancel, OpenSource, SourceOptions, Uri, open_source};
 
-/// Hands on what it gets.
+/// Forwards its batches to a test.
 struct Tray(Sender<Batch>);
 
 impl Stage for Tray {
@@ -21,14 +21,14 @@ impl Stage for Tray {
     }
 }
 
-/// A port of this machine that a test serves.
+/// A local port that the test serves.
 fn serve() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
 
-/// Greets a client, and takes the commands with which it tunes the receiver.
+/// Greets a client, and reads the commands that tune the receiver.
 fn greet(listener: &TcpListener, commands: usize) -> (TcpStream, Vec<Command>) {
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&Hello { tuner: 5, gains: 29 }.to_bytes()).unwrap();
@@ -47,7 +47,7 @@ fn open(address: SocketAddr, query: &str, samples: Option<u64>) -> OpenSource {
     open_source(&uri, SourceOptions { samples, ..SourceOptions::default() }, &mut |_| ()).unwrap()
 }
 
-/// Runs a source beside what serves it.
+/// Runs a source in a thread.
 fn run(source: OpenSource) -> (Receiver<Batch>, grebe_flow::Running) {
     let (tray, batches) = channel();
     let mut graph = Graph::new();
@@ -67,7 +67,7 @@ fn what_a_receiver_is_tuned_to_changes_in_the_stream_while_it_runs() {
     let server = thread::spawn(move || {
         let (mut stream, first) = greet(&listener, 4);
         stream.write_all(&[1; 1_000]).unwrap();
-        // It sends on once it was told.
+        // Sends more after the commands arrived.
         let second = hear(&mut stream, 3);
         stream.write_all(&[2; 600]).unwrap();
         (first, second)
@@ -107,7 +107,7 @@ fn switches_of_a_dongle_reach_the_receiver_once_each() {
     let (listener, address) = serve();
     let server = thread::spawn(move || {
         let (mut stream, first) = greet(&listener, 4);
-        // Each change tells the tuning anew, and of the switches those that are new.
+        // Each change repeats the tuning, and sends only new switches.
         let second = hear(&mut stream, 4);
         stream.write_all(&[2; 600]).unwrap();
         (first, second)
@@ -134,7 +134,7 @@ fn a_server_that_goes_and_returns_leaves_a_gap() {
         let (mut stream, second) = greet(&listener, 3);
         stream.write_all(&[2; 600]).unwrap();
         assert_eq!(first, second, "it is tuned again");
-        // Until the other side has enough.
+        // Until the receiver has enough.
         let _ = stream.read(&mut [0]);
     });
     let source = open(address, "frequency=100M&rate=1M&reconnect", Some(800));
@@ -159,7 +159,7 @@ fn a_server_that_goes_and_returns_leaves_a_gap() {
 #[test]
 fn who_is_no_rtl_tcp_is_told_apart() {
     for (said, why) in
-        [(&b"HTTP/1.1 400 Bad Request\r\n"[..], "does not begin with RTL0"), (b"RTL0", "cannot hear")]
+        [(&b"HTTP/1.1 400 Bad Request\r\n"[..], "does not send RTL0"), (b"RTL0", "cannot read from")]
     {
         let (listener, address) = serve();
         let server = thread::spawn(move || listener.accept().unwrap().0.write_all(said));
@@ -170,7 +170,7 @@ fn who_is_no_rtl_tcp_is_told_apart() {
     }
 }
 
-/// A server with its clients, the greeting taken.
+/// A server with its clients, after the greeting.
 fn server(clients: usize, tuner: Option<Tuner>) -> (StageBench, grebe_flow::Counters, Vec<TcpStream>) {
     let Ok(Uri::RtlTcp(rtl)) = format!("rtl_tcp://127.0.0.1:0?listen&wait={clients}").parse() else {
         panic!("a server")
@@ -238,7 +238,7 @@ fn a_client_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted() {
 fn what_clients_ask_for_reaches_the_tuner() {
     let tuner = Tuner::new(crate::Tuning { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None });
     let (mut server, counters, mut clients) = server(1, Some(tuner.clone()));
-    // In pieces, as TCP may cut them.
+    // In pieces, because TCP may cut anywhere.
     let told: Vec<u8> =
         [Command::FrequencyHz(7), Command::Gain(15), Command::Switch(Switch::BiasTee, 1), Command::RateHz(9)]
             .into_iter()

@@ -6,17 +6,17 @@ use grebe_process::query::{Pairs, Query, finite};
 use crate::transport::HostPort;
 use crate::tuner::Tuning;
 
-/// A receiver behind `rtl_tcp`, or a server of that kind, as [`Uri::RtlTcp`](crate::Uri::RtlTcp) names it.
+/// An `rtl_tcp` server to read from, or such a server itself, as [`Uri::RtlTcp`](crate::Uri::RtlTcp) names it.
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `frequency=` | what it is tuned to, in hertz, up to 4.29 GHz | 100 MHz |
+/// | `frequency=` | centre frequency in hertz, up to 4.29 GHz | 100 MHz |
 /// | `rate=` | samples per second: `2.4M` | 2.048 MS/s |
 /// | `gain=` | dB, or `auto` | `auto` |
-/// | `ppm=` | how far its oscillator is off, in parts per million | 0 |
-/// | `reconnect` | waits for a server that has gone, and goes on | ends with it |
-/// | `listen` | is a server | as a sink it is one anyhow |
-/// | `wait=` | a server begins once so many clients are there, 0 to 64 | 1 |
+/// | `ppm=` | error of the oscillator, in parts per million | 0 |
+/// | `reconnect` | waits for a lost server, and continues | ends with it |
+/// | `listen` | is a server | a sink always is one |
+/// | `wait=` | clients that a server waits for before it starts, 0 to 64 | 1 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RtlTcp {
     pub(crate) at: HostPort,
@@ -28,7 +28,7 @@ pub struct RtlTcp {
 }
 
 impl RtlTcp {
-    /// Reads what stands behind `rtl_tcp://`.
+    /// Parses the part after `rtl_tcp://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
         let at = HostPort::parse("rtl_tcp", at)?;
@@ -73,10 +73,10 @@ impl RtlTcp {
     }
 }
 
-/// The most clients that a server has at a time.
+/// Maximum clients of a server at a time.
 pub(super) const CLIENTS_MAX: usize = 64;
 
-/// As `rtl_tcp` itself begins.
+/// The defaults of `rtl_tcp` itself.
 const FREQUENCY_HZ: f64 = 100e6;
 const RATE_HZ: f64 = 2_048_000.0;
 const GAIN_DB_MAX: f64 = 1_000.0;

@@ -2,35 +2,35 @@
 
 use crate::tuner::{Switch, Tuning};
 
-/// What a server says first: `RTL0`, then two numbers of four bytes, big-endian.
+/// The greeting of a server: `RTL0`, then two numbers of four bytes, big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hello {
-    /// Which tuner the dongle has.
+    /// Type of the dongle's tuner.
     pub(crate) tuner: u32,
-    /// How many gains that can be set to.
+    /// Number of gains that the tuner offers.
     pub(crate) gains: u32,
 }
 
-/// What a client tells the server: the number of the command, then its value in four bytes, big-endian.
+/// A command of a client: its number, then its value in four bytes, big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     FrequencyHz(u32),
     RateHz(u32),
-    /// The receiver finds its own gain, or has the one that it is told.
+    /// Whether the receiver chooses its own gain.
     AutomaticGain(bool),
     /// In tenths of a dB.
     Gain(i32),
-    /// By its place in the list of the tuner's gains.
+    /// By index in the tuner's list of gains.
     GainIndex(u32),
     Switch(Switch, i32),
-    /// What only a real dongle has: its number and its value.
+    /// A command that only a real dongle knows: its number and its value.
     Other(u8, u32),
 }
 
 impl Hello {
     pub(crate) const BYTES: usize = 12;
 
-    /// `None` where the bytes do not begin with `RTL0`.
+    /// `None` unless the bytes begin with `RTL0`.
     pub(crate) fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let [b'R', b'T', b'L', b'0', a, b, c, d, e, f, g, h] = *bytes else { return None };
         Some(Self { tuner: u32::from_be_bytes([a, b, c, d]), gains: u32::from_be_bytes([e, f, g, h]) })
@@ -41,7 +41,7 @@ impl Hello {
         [b'R', b'T', b'L', b'0', a, b, c, d, e, f, g, h]
     }
 
-    /// What the tuner is called.
+    /// Name of the tuner.
     pub(crate) fn tuner_name(self) -> &'static str {
         let names = ["unknown tuner", "E4000", "FC0012", "FC0013", "FC2580", "R820T", "R828D"];
         names.get(self.tuner as usize).copied().unwrap_or(names[0])
@@ -57,7 +57,7 @@ impl Command {
         match number {
             FREQUENCY => Self::FrequencyHz(value),
             RATE => Self::RateHz(value),
-            // 1 switches to the gain that is told.
+            // 1 selects manual gain.
             GAIN_MODE => Self::AutomaticGain(value == 0),
             GAIN => Self::Gain(value.cast_signed()),
             GAIN_INDEX => Self::GainIndex(value),
@@ -86,10 +86,10 @@ impl Command {
         [number, a, b, c, d]
     }
 
-    /// All that tunes a receiver.
+    /// The commands that tune a receiver.
     pub(crate) fn tuning(tuning: &Tuning) -> impl Iterator<Item = Self> {
         let gain = tuning.gain_db.map(|gain_db| Self::Gain((gain_db * 10.0).round() as i32));
-        // Values beyond the range of the field become its nearest.
+        // Values are clamped to the range of the field.
         let first = [
             Self::RateHz(tuning.rate_hz.round() as u32),
             Self::FrequencyHz(tuning.frequency_hz.round() as u32),
@@ -97,10 +97,10 @@ impl Command {
         first.into_iter().chain([Self::AutomaticGain(gain.is_none())]).chain(gain)
     }
 
-    /// Changes what a receiver is tuned to; whether the command is one for that.
+    /// Applies the command to a tuning. Returns whether it is a tuning command.
     pub(crate) fn apply(self, tuning: &mut Tuning) -> bool {
         match self {
-            // SDR++ begins with 0, before anybody tuned it.
+            // SDR++ starts with 0, before the user has tuned it.
             Self::FrequencyHz(hz) if hz > 0 => tuning.frequency_hz = f64::from(hz),
             Self::RateHz(hz) if hz > 0 => tuning.rate_hz = f64::from(hz),
             Self::AutomaticGain(true) => tuning.gain_db = None,
@@ -127,7 +127,7 @@ const SWITCHES: [(Switch, u8); 5] = [
     (Switch::OffsetTuning, 0x0a),
     (Switch::BiasTee, 0x0e),
 ];
-/// In tenths of a dB: of the tuner that a server says it has, as librtlsdr lists them.
+/// In tenths of a dB: the gains that librtlsdr lists for the tuner that a server reports.
 pub(super) const R820T_GAINS: [i16; 29] = [
     0, 9, 14, 27, 37, 77, 87, 125, 144, 157, 166, 197, 207, 229, 254, 280, 297, 328, 338, 364, 372, 386, 402,
     421, 434, 439, 445, 480, 496,

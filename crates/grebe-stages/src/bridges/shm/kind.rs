@@ -12,21 +12,21 @@ use crate::scheme::{End, Scheme as _};
 stream_kinds! {
     /// Lends a stream to other processes of this machine, in shared memory.
     sink ShmOut = "shm_out" of ShmName {
-        /// The stream: shm://NAME; ?wait=N where the graph is to start once N read it, ?block=no where no reader may make it wait,
-        /// ?readers=N where not 4 are to share its memory, ?memory=1G where not 256 MiB.
+        /// The stream: shm://NAME. ?wait=N starts the graph after N readers have joined, ?block=no lets no reader block
+        /// it, ?readers=N sets the readers that share its memory (default 4), ?memory=1G its size (default 256 MiB).
         uri,
     }
 }
 
-/// Reads a stream in shared memory that another process of this machine makes; it must be there.
+/// Reads a stream in shared memory that another process on this machine makes. The stream must exist.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShmIn {
-    /// The stream: shm://NAME, or shm://NAME?policy=drop_latest for what happens where this reader is too slow.
+    /// The stream: shm://NAME, or shm://NAME?policy=drop_latest for the policy of a slow reader.
     uri: String,
     /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
-    /// Fails once the producer has been silent for this long.
+    /// Fails when the producer is silent for this long.
     idle_timeout: Option<Time>,
 }
 

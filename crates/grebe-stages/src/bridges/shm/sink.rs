@@ -1,4 +1,4 @@
-//! `shm://` as a sink: batches are lent to other processes as they stand.
+//! `shm://` as a sink: lends batches to other processes without a copy.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ use crate::error::Error;
 
 /// Lends frames to every process that reads the stream of this name.
 ///
-/// A source that writes into the stream's own pool ([`lend_pool`](Self::lend_pool)) has its batches lent without a copy; batches
-/// of another pool are copied into it, and counted.
+/// Batches from the stream's own pool ([`lend_pool`](Self::lend_pool)) are lent without a copy. Batches of another pool
+/// are copied into it and counted.
 #[derive(Debug)]
 pub struct ShmSink {
     publisher: Publisher,
-    /// `None` where a source writes into it.
+    /// `None` if a source writes into it.
     pool: Option<BatchPool>,
     is_new: bool,
     is_noted: bool,
     last: Option<Header>,
     copied_frames: u64,
-    /// Since when the graph is being stopped.
+    /// Start of the graph's shutdown.
     stopping: Option<Instant>,
     batches: u32,
     counters: Counted,
@@ -49,36 +49,37 @@ impl ShmSink {
         })
     }
 
-    /// The stream's pool, for the one source of the graph to write into, as [`SynthSource::pool`](grebe_process::synth::SynthSource::pool) and
-    /// [`UdpSource::pool`](crate::UdpSource::pool) do. From then on nothing else can be sent.
+    /// The stream's pool, for the one source of the graph to write into, as
+    /// [`SynthSource::pool`](grebe_process::synth::SynthSource::pool) and [`UdpSource::pool`](crate::UdpSource::pool)
+    /// do. Afterwards the sink sends only batches of this pool.
     pub fn lend_pool(&mut self) -> Option<BatchPool> {
         self.pool.take()
     }
 
-    /// What the stream costs in memory.
+    /// Memory that the stream uses.
     pub fn footprint(&self) -> Footprint {
         self.publisher.footprint()
     }
 
-    /// Waits until so many processes read the stream; whether they came in time.
+    /// Waits for `count` readers of the stream. Returns whether they came in time.
     pub fn wait_for_consumers(&self, count: usize, timeout: Duration) -> bool {
         self.publisher.wait_for_consumers(count, timeout)
     }
 
     fn send(&mut self, batch: &Batch, ctx: &Context) -> Result<(), ShmError> {
         let (stopping, mut waiting) = (&mut self.stopping, None);
-        // What is queued when the graph is stopped is still delivered, to readers that take it soon.
+        // On shutdown, queued batches still go to readers that take them soon.
         let give_up = || {
             waiting.get_or_insert_with(Instant::now);
             ctx.is_stopping() && stopping.get_or_insert_with(Instant::now).elapsed() > DRAIN
         };
         let sent = self.publisher.send(batch, give_up);
-        // `give_up` is called whenever a reader has no room.
+        // Called whenever a reader has no room.
         if let Some(began) = waiting {
             ctx.count_waited(began.elapsed());
         }
         if self.publisher.take_shortened() && !std::mem::replace(&mut self.is_noted, true) {
-            ctx.note(shortened_note("the description is longer than shared memory has room for"));
+            ctx.note(shortened_note("the description is too long for shared memory"));
         }
         sent.map(drop)
     }
@@ -160,7 +161,7 @@ impl Stage for ShmSink {
             self.publish();
         }
         if self.publisher.is_own(&batch) || self.pool.is_none() {
-            // Without a pool to copy into, `send` refuses a foreign batch and says why.
+            // Without a pool to copy into, `send` refuses a foreign batch with an error.
             self.send(&batch, ctx)?;
         } else {
             self.copy(&batch, ctx)?;
@@ -183,7 +184,7 @@ impl Stage for ShmSink {
 grebe_flow::counters! {
     struct Counted { gauge consumers, gauge fullest_queue_percent, gauge chunks_out, lent_frames, copied_frames, consumer_drops, consumers_gone, consumers_cut_off }
 }
-/// Batches after which the counters are published although more are waiting.
+/// Maximum batches between two updates of the counters.
 const PUBLISH_EVERY: u32 = 64;
-/// How long a stopped graph may still wait for readers, over all that is queued.
+/// Maximum wait for readers on shutdown, over all queued batches.
 const DRAIN: Duration = Duration::from_millis(400);

@@ -1,4 +1,4 @@
-//! `shm://` as a source: frames of this user are read in the memory of the process that makes them.
+//! `shm://` as a source: reads frames of this user in the producer's memory.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use grebe_shm::{Error as ShmError, Subscriber, SubscriberOptions};
 
 use crate::session::{Bounded, Limit, Silence};
 
-/// Reads the stream of this name from the process that makes it. Where that is trusted ([`grebe_shm::Trust`]), nothing is copied: the
-/// batches that go on lie in the producer's memory, and go back to it when the last stage has let go of them.
+/// Reads the stream of this name from its producer. From a trusted producer ([`grebe_shm::Trust`]) nothing is copied:
+/// batches stay in its memory, and return to it when the last stage has released them.
 #[derive(Debug)]
 pub struct ShmSource {
     subscriber: Subscriber,
@@ -18,7 +18,7 @@ pub struct ShmSource {
     tracker: StreamTracker,
     counters: ArrivalCounters,
     limit: Limit,
-    /// The stream to join next where one ends.
+    /// The stream to join when this one ends.
     next: Option<(String, SubscriberOptions)>,
     is_between: bool,
 }
@@ -27,7 +27,7 @@ impl ShmSource {
     /// Joins the stream at its newest batch.
     ///
     /// # Errors
-    /// There is no such stream, its producer refuses, or this is not Linux.
+    /// The stream does not exist, its producer refuses, or this is not Linux.
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
         Ok(Self {
             subscriber: Subscriber::connect(name, options)?,
@@ -40,7 +40,7 @@ impl ShmSource {
         })
     }
 
-    /// Batches that may be out to this reader, waiting and held: whoever holds as many gets nothing more.
+    /// Maximum batches on loan to this reader, waiting and held. With as many it gets no more.
     pub fn lent_max(&self) -> usize {
         self.subscriber.quota_chunks() as usize
     }
@@ -50,29 +50,29 @@ impl ShmSource {
         self.limit.left()
     }
 
-    /// Waits for the next stream of this name where one ends.
+    /// Waits for the next stream of this name when this one ends.
     pub(crate) fn listens_on(mut self, next: Option<(String, SubscriberOptions)>) -> Self {
         self.next = next;
         self
     }
 
-    /// How the stream ended, where its producer said so.
+    /// The end header, if the producer sent one.
     fn end(&mut self) -> Option<Header> {
         let end = self.subscriber.end_header();
         if let Some(end) = &end {
-            // What is missing at the tail is counted from it.
+            // It shows the samples missing at the tail.
             self.tracker.arrive(end);
         }
         self.counters.publish(&self.tracker);
         end
     }
 
-    /// Looks for the next stream of this name, once its end was passed on.
+    /// Looks for the next stream of this name, after its end was sent on.
     fn follow(&mut self, output: &mut Outputs, ctx: &Context) -> Result<(), ShmError> {
         if !self.is_between {
             self.is_between = true;
             let mut batch = BatchPool::new(1, 256).acquire();
-            // A frame without samples fits; a producer that was killed left none.
+            // A frame without samples always fits. A killed producer leaves none.
             if let (Some(end), Some(batch)) = (self.end(), &mut batch) {
                 let _ = batch.push_bytes(&end, |_, _| {});
             }
@@ -88,7 +88,7 @@ impl ShmSource {
                 self.is_between = false;
                 self.silence.hear();
             }
-            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(LOOK_AROUND)),
+            Err(ShmError::NoStream { .. }) => ctx.waiting(|| std::thread::sleep(WAIT_MAX)),
             Err(error) => return Err(error),
         }
         Ok(())
@@ -129,7 +129,7 @@ impl Stage for ShmSource {
             self.end();
             return Ok(Outcome::End);
         }
-        if !ctx.waiting(|| self.subscriber.wait(LOOK_AROUND))? {
+        if !ctx.waiting(|| self.subscriber.wait(WAIT_MAX))? {
             self.silence.check()?;
         }
         Ok(Outcome::Produced)
@@ -147,5 +147,5 @@ impl Stage for ShmSource {
     }
 }
 
-/// How long a wait lasts at most, so that a stop is noticed.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// Maximum wait, so that a stop takes effect.
+const WAIT_MAX: Duration = Duration::from_millis(100);

@@ -1,29 +1,29 @@
-//! What a name says of a stream in shared memory: `shm://adc?readers=2`.
+//! Options of a stream in shared memory: `shm://adc?readers=2`.
 
 use grebe_flow::SizeBytes;
 
 use grebe_process::query::{Pairs, Query};
 
-/// A stream in shared memory, and what either end may add: `shm://NAME?policy=drop_latest` for who reads it,
-/// `shm://NAME?readers=2&wait=2&block=no` for who makes it.
+/// A stream in shared memory, with the options of either end: `shm://NAME?policy=drop_latest` for a reader,
+/// `shm://NAME?readers=2&wait=2&block=no` for a producer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmName {
-    /// The stream.
+    /// Name of the stream.
     pub name: String,
-    /// `policy=`: what happens when this reader is too slow; `None`: what whoever opens the stream chose.
+    /// `policy=`: the queue policy of this reader. `None`: the choice of the code that opens the stream.
     pub policy: Option<grebe_shm::Policy>,
-    /// `wait=`: the stream begins once so many processes read it.
+    /// `wait=`: the stream starts after this many readers have joined.
     pub wait_consumers: u16,
-    /// `block=no`: no reader may make the stream wait.
+    /// `block=no`: no reader may block the stream.
     pub allow_block: bool,
-    /// `readers=`: how many may read it at a time, who share its memory out among them; `None`: 4.
+    /// `readers=`: maximum readers at a time, which share the memory. `None`: 4.
     pub readers_max: Option<u16>,
-    /// `memory=`: bytes of samples that it holds, 16 MiB to 16 GiB: for how long a reader may stall; `None`: 256 MiB.
+    /// `memory=`: bytes of samples, 16 MiB to 16 GiB, which limit the time that a reader may stall. `None`: 256 MiB.
     pub memory_bytes: Option<u64>,
 }
 
 impl ShmName {
-    /// How the stream is to be made, with frames of at most so many bytes.
+    /// Options of the publisher, for frames of at most `frame_bytes_max`.
     pub(crate) fn publisher_options(&self, frame_bytes_max: Option<usize>) -> grebe_shm::PublisherOptions {
         let options = grebe_shm::PublisherOptions::default();
         let options = grebe_shm::PublisherOptions {
@@ -38,7 +38,7 @@ impl ShmName {
         }
     }
 
-    /// Reads what stands behind `shm://`.
+    /// Parses the part after `shm://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (name, mut query) = Query::split(text)?;
         let name = name.strip_suffix('/').unwrap_or(name).to_owned();
@@ -84,10 +84,11 @@ impl ShmName {
     }
 }
 
-/// Chunks that hold a frame of so many bytes: as much memory as ever, or as much more as a few of them for everybody take.
+/// Chunks large enough for a frame of `bytes`. The memory stays the same, or grows so that every reader has a few
+/// chunks.
 fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_shm::PublisherOptions {
     let memory_bytes = options.chunks * options.chunk_bytes;
-    // More than can be is refused where the stream is made.
+    // The publisher refuses excessive values.
     let chunk_bytes = bytes.checked_next_multiple_of(64).unwrap_or(usize::MAX);
     let options = grebe_shm::PublisherOptions { chunk_bytes, reserve_chunks: CHUNKS_IN_HAND, ..options };
     let own = options.reserve_chunks + options.resting_chunks();
@@ -95,12 +96,12 @@ fn of_large_chunks(options: grebe_shm::PublisherOptions, bytes: usize) -> grebe_
     grebe_shm::PublisherOptions { chunks, ..options }
 }
 
-/// What `memory=` may be.
+/// Range of `memory=`.
 const SHM_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 30;
 
-/// Large chunks that a producer fills, and that wait to be lent.
+/// Large chunks that the producer fills, or that wait for a reader.
 const CHUNKS_IN_HAND: usize = 6;
-/// Large chunks that a reader has at least: one that it reads, and others that wait.
+/// Minimum large chunks per reader: one in use, the others waiting.
 const CHUNKS_A_READER: usize = 6;
 
 #[cfg(test)]

@@ -1,60 +1,60 @@
-//! The device's clock: how many samples are missing before those that were read, and when they were made.
+//! The device's clock: samples missing before a read, and times of samples.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::sys::Read;
 
-/// Follows the times that a driver gives with what is read, where it gives any.
+/// Follows the times that a driver returns with reads, if it returns any.
 #[derive(Debug, Default)]
 pub(super) struct DeviceTime {
     before: Option<Before>,
-    /// The driver has told of a loss since.
+    /// Whether the driver has reported a loss since.
     is_suspect: bool,
-    /// Gaps by the clock of which the driver has not told yet: some tell later, and beside the samples.
-    untold: u64,
-    /// How often its time went back.
+    /// Gaps by the clock that the driver has not reported yet. Some drivers report later, between the samples.
+    unreported: u64,
+    /// Times that the clock went back.
     backward: u32,
     offset: Option<Offset>,
-    /// Whether its time is UTC; `None`: it gave none yet.
+    /// Whether its time is UTC. `None`: it returned none yet.
     is_utc: Option<bool>,
 }
 
-/// A time, and the samples that came since.
+/// A time, and the samples since.
 #[derive(Debug, Clone, Copy)]
 struct Before {
     time_ns: i64,
     samples: u64,
 }
 
-/// What is missing before samples that were read.
+/// Samples missing before a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     Nothing,
     /// Per channel, by the device's clock.
     Samples(u64),
-    /// The driver tells that some are missing, and nothing tells how many.
+    /// The driver reports a loss without its length.
     Unknown,
 }
 
 impl DeviceTime {
-    /// The driver tells of a loss: before what is read next.
+    /// The driver reports a loss before the next read.
     pub(super) fn suspect(&mut self) {
         self.is_suspect = true;
     }
 
-    /// Whether it has told of one that was not taken in yet.
+    /// Whether a reported loss has not been handled yet.
     pub(super) fn is_suspect(&self) -> bool {
         self.is_suspect
     }
 
-    /// What comes next has nothing to do with what came before.
+    /// Starts over: the next read is unrelated to the previous ones.
     pub(super) fn forget(&mut self) {
-        (self.before, self.offset, self.is_suspect, self.untold) = (None, None, false, 0);
+        (self.before, self.offset, self.is_suspect, self.unreported) = (None, None, false, 0);
     }
 
-    /// Takes in what was read.
+    /// Handles a read.
     pub(super) fn step(&mut self, read: &Read, rate_hz: f64) -> Missing {
-        let told = std::mem::take(&mut self.is_suspect);
+        let reported = std::mem::take(&mut self.is_suspect);
         let samples = read.samples as u64;
         let time_ns = read.time_ns.filter(|_| self.backward < BACKWARD_MAX);
         let ahead = time_ns.zip(self.before).map(|(time_ns, before)| {
@@ -67,32 +67,34 @@ impl DeviceTime {
             (None, None) => {}
         }
         let Some((ahead, since)) = ahead else {
-            if told {
+            if reported {
                 self.offset = None;
             }
-            return if told { Missing::Unknown } else { Missing::Nothing };
+            return if reported { Missing::Unknown } else { Missing::Nothing };
         };
-        // Drivers round to nanoseconds, and their clocks are not exactly what the rate says.
+        // Drivers round to nanoseconds, and their clocks deviate from the rate.
         let tolerance = 0.5 + since as f64 * DRIFT;
         if ahead > tolerance && ahead <= rate_hz * GAP_S_MAX {
-            self.untold += u64::from(!told);
+            self.unreported += u64::from(!reported);
             return Missing::Samples(ahead.round().max(1.0) as u64);
         }
-        if ahead < -tolerance && !told {
-            // Once, somebody has set the clock; more often, it is no clock of the samples.
+        if ahead < -tolerance && !reported {
+            // The first time, a user has set the clock. More often, the clock does not follow the samples.
             self.backward += 1;
             self.offset = None;
         }
-        if told && self.untold == 0 {
+        if reported && self.unreported == 0 {
             return Missing::Unknown;
         }
-        self.untold -= u64::from(told);
+        self.unreported -= u64::from(reported);
         Missing::Nothing
     }
 
-    /// When the first sample of a read was made. Where the device's time is UTC, it is that; else it is on the clock of `now_ns`, at
-    /// which the read came back: the samples follow the device's time, or where it has none their number, and no sample is later
-    /// than it came. `index` is that of the sample.
+    /// Time of the first sample of a read.
+    ///
+    /// If the device's time is UTC, it is that. Otherwise it is on the clock of `now_ns`, the time of the read's
+    /// return. Samples then follow the device's time, or without one their number, and none is later than its arrival.
+    /// `index` is the sample's index.
     pub(super) fn stamp_ns(&mut self, read: &Read, index: u64, rate_hz: f64, now_ns: u64) -> u64 {
         if rate_hz <= 0.0 {
             return now_ns;
@@ -123,8 +125,8 @@ impl DeviceTime {
         self.is_utc == Some(true)
     }
 
-    /// The samples between what was read last and a time of the device: from there on, counted from the next sample, something
-    /// holds that was set at that time. 0 where the driver gives no times.
+    /// Samples between the last read and `time_ns` of the device, at which a setting takes effect. 0 if the driver
+    /// returns no times.
     pub(super) fn samples_until(&self, time_ns: i64, rate_hz: f64) -> u64 {
         let Some(before) = self.before.filter(|_| self.backward < BACKWARD_MAX) else { return 0 };
         let ahead = time_ns.saturating_sub(before.time_ns) as f64 / 1e9 * rate_hz - before.samples as f64;
@@ -132,7 +134,7 @@ impl DeviceTime {
     }
 }
 
-/// Whatever times a driver gives, and however it tells of losses: no gap is longer than there can be one.
+/// No gap exceeds the possible length, for any times and loss reports of a driver.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(rate_hz: f64, reads: &[(u16, Option<i64>, bool)]) {
     let (mut time, mut index) = (DeviceTime::default(), 0);
@@ -151,7 +153,7 @@ pub(crate) fn fuzz(rate_hz: f64, reads: &[(u16, Option<i64>, bool)]) {
     }
 }
 
-/// How far two clocks are apart: the least of the last while, since what is read may be held up and never comes early.
+/// Offset of two clocks: the minimum over a recent window, because reads are delayed and never early.
 #[derive(Debug)]
 struct Offset {
     ns: i64,
@@ -169,17 +171,17 @@ impl Offset {
     }
 }
 
-/// A clock within a day of this machine's was set by somebody; one that was not counts from when the device was plugged in.
+/// A clock within a day of this machine's has been set. Any other counts from the device's start.
 fn is_utc(time_ns: i64) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (i128::from(time_ns) - now.as_nanos() as i128).unsigned_abs() < DAY_NS
 }
 
-/// By so much the length of a read may be off.
+/// Tolerated error of a read's length.
 const DRIFT: f64 = 50e-6;
-/// A greater jump is no gap: somebody set the clock.
+/// A larger jump is not a gap: the clock was set.
 const GAP_S_MAX: f64 = 600.0;
-/// A setting takes no longer to be seen.
+/// Maximum delay until a setting takes effect.
 const AHEAD_S_MAX: f64 = 2.0;
 const BACKWARD_MAX: u32 = 3;
 /// Two oscillators drift apart by up to a millisecond in that time.
@@ -211,7 +213,11 @@ mod tests {
     fn a_loss_by_the_clock_needs_nobody_who_tells_of_it() {
         let mut time = DeviceTime::default();
         time.step(&read(100, Some(0)), RATE_HZ);
-        assert_eq!(time.step(&read(50, None), RATE_HZ), Missing::Nothing, "a part of what was told before");
+        assert_eq!(
+            time.step(&read(50, None), RATE_HZ),
+            Missing::Nothing,
+            "a part of the loss reported before"
+        );
         assert_eq!(time.step(&read(100, Some(157)), RATE_HZ), Missing::Samples(7));
         time.suspect();
         let later = time.step(&read(100, Some(257)), RATE_HZ);
@@ -237,7 +243,7 @@ mod tests {
     #[test]
     fn stamps_follow_the_samples_and_not_when_they_were_handed_over() {
         let mut time = DeviceTime::default();
-        // Ten blocks of a millisecond at once, and then ten more, as they come over USB.
+        // Ten blocks of a millisecond at once, then ten more, as they arrive over USB.
         let mut stamp = |block: u64| {
             let now_ns = 1_000_000_000 + block / 10 * 10_000_000 + block % 10 * 1_000;
             let stamp_ns = time.stamp_ns(&read(2_400, None), block * 2_400, RATE_HZ, now_ns);
@@ -276,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is missing, and whatever the rate: by the clock it is known to the sample.
+        /// The clock gives the number of missing samples exactly, for every gap and rate.
         #[test]
         fn every_gap_is_counted(
             rate_hz in 1_000.0..250e6f64,
@@ -285,7 +291,7 @@ mod tests {
             let mut time = DeviceTime::default();
             let mut index = 12_345u64;
             for (at, (samples, gap, is_told)) in steps.into_iter().enumerate() {
-                // So few are not within what a read's length may be off by.
+                // Smaller gaps lie within the tolerance of a read's length.
                 let gap = if at > 0 && gap > 0 { gap + 5 } else { 0 };
                 index += gap;
                 if is_told && gap > 0 {

@@ -1,4 +1,4 @@
-//! What can be opened: devices, and the library with its modules.
+//! Lists devices, and the library with its modules.
 
 use super::sys;
 use crate::error::Error;
@@ -6,9 +6,9 @@ use crate::error::Error;
 /// A device that SoapySDR finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoapyDevice {
-    /// What opens it: `soapy:driver=rtlsdr,serial=00000001`.
+    /// The URI that opens it: `soapy:driver=rtlsdr,serial=00000001`.
     pub uri: String,
-    /// What its driver calls it.
+    /// The driver's name for it.
     pub label: String,
 }
 
@@ -17,24 +17,25 @@ pub struct SoapyDevice {
 pub struct SoapyLibrary {
     /// Its version.
     pub version: String,
-    /// The names of its modules, each of which knows one kind of devices: `rtlsdr`, `remote`.
+    /// Names of its modules, one per kind of device: `rtlsdr`, `remote`.
     pub modules: Vec<String>,
 }
 
-/// The devices that SoapySDR finds now. Some drivers look for them over the network or try each on the bus: it takes up to seconds.
+/// Lists the devices that SoapySDR finds. Takes up to seconds, because some drivers search the network or probe the
+/// bus.
 ///
 /// # Errors
-/// [`Error::Library`] where SoapySDR is not on this machine.
+/// [`Error::Library`] if SoapySDR is not installed.
 pub fn soapy_devices() -> Result<Vec<SoapyDevice>, Error> {
     let found = sys::enumerate("")?;
-    // It comes with the library itself, and is no device.
+    // A dummy driver that comes with the library.
     Ok(found.iter().map(|args| device(args)).filter(|it| it.uri != "soapy:driver=null").collect())
 }
 
-/// SoapySDR as it is found on this machine; no device is looked for.
+/// The SoapySDR library of this machine. Does not search for devices.
 ///
 /// # Errors
-/// [`Error::Library`] where it is not there.
+/// [`Error::Library`] if it is not installed.
 pub fn soapy_library() -> Result<SoapyLibrary, Error> {
     let sys::Version { library, modules } = sys::version()?;
     Ok(SoapyLibrary {
@@ -43,7 +44,7 @@ pub fn soapy_library() -> Result<SoapyLibrary, Error> {
     })
 }
 
-/// A device by the arguments that it was found with.
+/// A device from its enumeration arguments.
 fn device(args: &str) -> SoapyDevice {
     let pairs: Vec<(&str, &str)> = args
         .split(',')
@@ -53,7 +54,7 @@ fn device(args: &str) -> SoapyDevice {
     let of = |key: &str| pairs.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
     let driver = of("driver").unwrap_or_default();
     let serial = of("serial").filter(|serial| !serial.is_empty() && driver != "remote");
-    // A serial number is enough to find it again; else it takes all that does not only describe it.
+    // A serial number identifies the device. Without one, all arguments except descriptive ones do.
     let needed: Vec<String> = pairs
         .iter()
         .filter(|(key, _)| match serial {

@@ -1,4 +1,4 @@
-//! From a name to a device that is set as the name says, and what is known of it then.
+//! Opens a device, applies the settings of its name, and describes the result.
 
 use std::fmt::Display;
 
@@ -10,17 +10,17 @@ use super::uri::{Gain, Soapy};
 use crate::error::Error;
 use crate::tuner::{Switch, Tuning};
 
-/// What becomes of a setting that a device refuses.
+/// Handling of settings that a device refuses.
 pub(super) enum Refusals {
-    /// It ends the opening.
+    /// A refusal is an error.
     End,
-    /// It stays as the device has it; these were refused, and why.
+    /// The device keeps its setting. Collects the refusals.
     Keep(Vec<String>),
 }
 
 impl Refusals {
     /// # Errors
-    /// The refusal, where it ends the opening.
+    /// The refusal, if refusals are errors.
     fn take(&mut self, refusal: Error) -> Result<(), Error> {
         match self {
             Self::End => return Err(refusal),
@@ -30,10 +30,10 @@ impl Refusals {
     }
 }
 
-/// Opens the device that the name asks for, and sets what it says.
+/// Opens the device and applies the settings of its name.
 ///
 /// # Errors
-/// It is not there, or a setting that it does not have: with what it has.
+/// The device is missing, or refuses a setting; the error lists its valid values.
 pub(super) fn open(
     name: &Soapy,
     direction: Direction,
@@ -46,7 +46,7 @@ pub(super) fn open(
     Ok(device)
 }
 
-/// Sets what the name says, of a device that is open.
+/// Applies the settings of a name to an open device.
 ///
 /// # Errors
 /// As [`open`].
@@ -60,11 +60,11 @@ pub(super) fn set(
     let failed = |why: String| Error::Soapy { action: "open".to_owned(), uri: name.short(), why };
     let count = device.channels(direction);
     if let Some(missing) = channels.iter().find(|&&channel| channel >= count) {
-        let way = if direction == Direction::Rx { "receive" } else { "send" };
+        let verb = if direction == Direction::Rx { "receive" } else { "send" };
         return Err(failed(match count {
-            0 => format!("it cannot {way}"),
-            1 => format!("it has no channel {missing} to {way} by, only channel 0"),
-            _ => format!("it has no channel {missing} to {way} by, only 0 to {}", count - 1),
+            0 => format!("it cannot {verb}"),
+            1 => format!("it has no channel {missing} to {verb} by, only channel 0"),
+            _ => format!("it has no channel {missing} to {verb} by, only 0 to {}", count - 1),
         }));
     }
     let mut radio = Radio { name, device, direction, refusals };
@@ -72,11 +72,11 @@ pub(super) fn set(
     channels.iter().try_for_each(|&channel| radio.set_channel(channel))
 }
 
-/// Tunes a device that came back as it was tuned last.
+/// Restores the last tuning of a device that reconnected.
 ///
 /// # Errors
-/// A setting that it refuses, where that ends the opening.
-pub(super) fn tune_again(
+/// A refused setting, if refusals are errors.
+pub(super) fn restore_tuning(
     name: &Soapy,
     device: &Device,
     channels: &[usize],
@@ -85,16 +85,17 @@ pub(super) fn tune_again(
 ) -> Result<(), Error> {
     let is = tuning(device, Direction::Rx, channels[0], wanted);
     for why in retune(device, channels, &is, wanted).1 {
-        // What its name asked for, it was told before.
-        let is_told = matches!(refusals, Refusals::Keep(told) if told.iter().any(|told| told.contains(&why)));
-        if !is_told {
+        // Reported before, when the settings of the name were applied.
+        let is_known =
+            matches!(refusals, Refusals::Keep(known) if known.iter().any(|known| known.contains(&why)));
+        if !is_known {
             refusals.take(Error::Soapy { action: "tune".to_owned(), uri: name.short(), why })?;
         }
     }
     Ok(())
 }
 
-/// Sets what can be tuned while it runs, where it is another than before; what the driver did not do stays as it was.
+/// Applies changed settings while the device runs. A setting that the driver refuses stays unchanged.
 pub(super) fn retune(
     device: &Device,
     channels: &[usize],
@@ -125,7 +126,7 @@ pub(super) fn retune(
     (is, refused)
 }
 
-/// Sets what only a dongle has: by the settings of SoapyRTLSDR, which others may refuse.
+/// Applies dongle-specific settings by the names of SoapyRTLSDR. Other drivers may refuse.
 pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value: i32) -> Result<(), String> {
     let on = if value == 0 { "false" } else { "true" };
     match switch {
@@ -139,22 +140,22 @@ pub(super) fn switch(device: &Device, channels: &[usize], switch: Switch, value:
     }
 }
 
-/// What a device is set to now, by one of its channels; what its driver does not say is as it was `told`.
-pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, told: &Tuning) -> Tuning {
+/// Current tuning of a device, read from one channel. Values that the driver does not return come from `last`.
+pub(super) fn tuning(device: &Device, direction: Direction, channel: usize, last: &Tuning) -> Tuning {
     let is_automatic =
         device.has_gain_mode(direction, channel) && device.is_gain_automatic(direction, channel);
     let rate_hz = known(device.rate_hz(direction, channel)).filter(|&hz| hz > 0.0);
     Tuning {
-        frequency_hz: known(device.frequency_hz(direction, channel)).unwrap_or(told.frequency_hz),
-        rate_hz: rate_hz.unwrap_or(told.rate_hz),
+        frequency_hz: known(device.frequency_hz(direction, channel)).unwrap_or(last.frequency_hz),
+        rate_hz: rate_hz.unwrap_or(last.rate_hz),
         gain_db: match is_automatic {
             true => None,
-            false => known(device.gain_db(direction, channel)).or(told.gain_db),
+            false => known(device.gain_db(direction, channel)).or(last.gain_db),
         },
     }
 }
 
-/// What the stream is, of a device that is tuned so.
+/// Description of the stream of a device with this tuning.
 pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) -> Description {
     let first = channels.first().copied().unwrap_or(0);
     let is_tunable = device.is_tunable(Direction::Rx, first);
@@ -170,7 +171,7 @@ pub(super) fn description(device: &Device, channels: &[usize], tuning: &Tuning) 
     }
 }
 
-/// The same in words, for a person.
+/// The same as a text.
 pub(super) fn words(format: SampleFormat, tuning: &Tuning, description: &Description) -> String {
     let mut words = format!("{format} at {}", with_unit(tuning.rate_hz, "S/s"));
     if let Some(hz) = description.centre_frequency_hz {
@@ -179,19 +180,19 @@ pub(super) fn words(format: SampleFormat, tuning: &Tuning, description: &Descrip
     match (description.gain_db, tuning.gain_db) {
         (Some(gain_db), _) => words + &format!(", gain {gain_db} dB"),
         (None, None) => words + ", gain automatic",
-        // It has no amplifier.
+        // No amplifier.
         (None, Some(_)) => words,
     }
 }
 
-/// `433.920123 MHz`: every digit, so that a step of a synthesiser shows.
+/// `433.920123 MHz`, with every digit, so that the step of a synthesiser shows.
 fn with_unit(hz: f64, unit: &str) -> String {
     let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let (multiple, prefix) = prefixes.into_iter().find(|(multiple, _)| hz >= *multiple).unwrap_or((1.0, ""));
     format!("{} {prefix}{unit}", hz / multiple)
 }
 
-/// What a device and its driver are called.
+/// Names of a device and its driver.
 pub(super) fn hardware(device: &Device) -> String {
     let (hardware, driver) = (device.hardware(), device.driver());
     match (hardware.is_empty(), driver.is_empty()) {
@@ -202,10 +203,10 @@ pub(super) fn hardware(device: &Device) -> String {
     }
 }
 
-/// The format of a stream: the one that is wanted, or the device's own, or one that it can have.
+/// The stream's format: the requested one, the device's own, or one that it supports.
 ///
 /// # Errors
-/// It cannot have that, with those that it can have.
+/// The device does not support the requested format; the error lists those that it does.
 pub(super) fn format(
     device: &Device,
     direction: Direction,
@@ -217,17 +218,17 @@ pub(super) fn format(
     let names = || offered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match wanted {
         Some(format) if offered.contains(&format) => Ok(format),
-        Some(format) => Err(format!("it has no {format}: it has {}", names())),
+        Some(format) => Err(format!("it does not support {format}; supported: {}", names())),
         None => {
             let native = of_soapy(&device.native_format(direction, channel));
             let native = native.filter(|native| offered.contains(native));
             let first = || PREFERRED.into_iter().find(|format| offered.contains(format));
-            native.or_else(first).ok_or_else(|| "it has no format that grebe has".to_owned())
+            native.or_else(first).ok_or_else(|| "it has no format that grebe supports".to_owned())
         }
     }
 }
 
-/// What SoapySDR calls a format.
+/// SoapySDR's name of a format.
 pub(super) fn to_soapy(format: SampleFormat) -> &'static str {
     FORMATS.iter().find(|(ours, _)| *ours == format).map_or("", |(_, theirs)| theirs)
 }
@@ -236,15 +237,15 @@ fn of_soapy(name: &str) -> Option<SampleFormat> {
     FORMATS.iter().find(|(_, theirs)| *theirs == name).map(|(ours, _)| *ours)
 }
 
-/// A number that the driver knows.
+/// A number that the driver returned.
 fn known(answer: Result<f64, String>) -> Option<f64> {
     answer.ok().filter(|number| number.is_finite())
 }
 
-/// What a driver says of a device that it does not open, and what to do.
+/// The driver's message about a device that does not open, with advice.
 fn absent(why: &str) -> String {
     let why = if why.is_empty() { "its driver does not say why" } else { why };
-    format!("{why} (grebe devices lists what is there)")
+    format!("{why} (grebe devices lists the radios)")
 }
 
 fn set_gain(
@@ -255,7 +256,7 @@ fn set_gain(
 ) -> Result<(), String> {
     let can_be_automatic = device.has_gain_mode(direction, channel);
     match gain_db {
-        None if !can_be_automatic => Err("it finds no gain of its own".to_owned()),
+        None if !can_be_automatic => Err("it has no automatic gain".to_owned()),
         None => device.set_automatic_gain(direction, channel, true),
         Some(db) => {
             if can_be_automatic {
@@ -274,7 +275,7 @@ struct Radio<'a> {
 }
 
 impl Radio<'_> {
-    /// What holds for all channels.
+    /// Applies settings that hold for all channels.
     fn set_whole(&mut self) -> Result<(), Error> {
         let Self { name, device, .. } = *self;
         if let Some(source) = &name.clock {
@@ -320,7 +321,7 @@ impl Radio<'_> {
             };
             let set = set_gain(device, direction, channel, db).map_err(|why| {
                 let (least, most) = device.gain_range_db(direction, channel);
-                format!("{why}; it takes {least} to {most} dB")
+                format!("{why}; valid: {least} to {most} dB")
             });
             self.settle("gain", db.map_or("auto".to_owned(), |db| db.to_string()), set)?;
         }
@@ -336,23 +337,23 @@ impl Radio<'_> {
         Ok(())
     }
 
-    /// What becomes of `key=asked`, which was set, or refused with what the driver says.
-    fn settle(&mut self, key: &str, asked: impl Display, set: Result<(), String>) -> Result<(), Error> {
+    /// Handles the result of setting `key=requested`.
+    fn settle(&mut self, key: &str, requested: impl Display, set: Result<(), String>) -> Result<(), Error> {
         let Err(why) = set else { return Ok(()) };
-        let action = format!("set {key}={asked} of");
+        let action = format!("set {key}={requested} of");
         self.refusals.take(Error::Soapy { action, uri: self.name.short(), why })
     }
 }
 
-/// Adds to what a driver says what the setting may be, where the device says so.
+/// Adds the valid range to a driver's message, if the device returns one.
 fn within(may_be: impl FnOnce() -> Vec<(f64, f64)>) -> impl FnOnce(String) -> String {
     move |why| match ranges(&may_be()) {
         may_be if may_be.is_empty() => why,
-        may_be => format!("{why}; it takes {may_be}"),
+        may_be => format!("{why}; valid: {may_be}"),
     }
 }
 
-/// Ranges, or single values, as they are written in a name.
+/// Ranges or single values, in the notation of names.
 fn ranges(ranges: &[(f64, f64)]) -> String {
     let one = |&(least, most): &(f64, f64)| match least == most {
         true => RateHz(least).to_string(),
@@ -373,7 +374,7 @@ const FORMATS: [(SampleFormat, &str); 10] = [
     (SampleFormat::I32, "S32"),
     (SampleFormat::F64, "F64"),
 ];
-/// Where the device's own is none of ours (of 12 bits, say): without loss first, then the smallest.
+/// For a native format that grebe lacks (12 bits, for example): lossless first, then the smallest.
 const PREFERRED: [SampleFormat; 8] = [
     SampleFormat::Ci16,
     SampleFormat::Cf32,

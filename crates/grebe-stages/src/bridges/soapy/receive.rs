@@ -1,4 +1,4 @@
-//! How a radio that receives is opened, and opened again.
+//! Opens a receiving radio, and reopens it after a loss.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::transport::{Reconnect, is_absent};
 use crate::tuner::{Tuner, Tuning};
 
-/// Opens the device again once it was lost, set as it was. What it refuses each time, it will never take: then it goes on as it is, and
-/// a person is told.
-pub(super) fn again(
+/// Reopens a lost device with its settings. After repeated refusals it continues with the device's own values and
+/// reports a notice.
+pub(super) fn reconnect(
     name: &Soapy,
     format: SampleFormat,
     channels: Vec<usize>,
     tuner: Tuner,
 ) -> Reconnect<RxStream> {
-    // What comes back must be what it was.
+    // The format must not change.
     let name = Soapy { format: Some(format), ..name.clone() };
     let failures = AtomicU32::new(0);
     Reconnect::telling(name.short(), move |cancel, tell| {
@@ -38,7 +38,7 @@ pub(super) fn again(
             let is = radio::tuning(radio.device(), Direction::Rx, channels[0], &tuner.tuning());
             let said = radio::description(radio.device(), &channels, &is);
             tell(format!(
-                "{}; it goes on as it is set: {}",
+                "{}; it continues with its own setting: {}",
                 refused.join("; "),
                 radio::words(format, &is, &said)
             ));
@@ -47,7 +47,7 @@ pub(super) fn again(
     })
 }
 
-/// Opens the device, tunes it, and has it run.
+/// Opens the device, tunes it, and starts it.
 pub(super) fn receive(
     name: &Soapy,
     channels: &[usize],
@@ -57,8 +57,8 @@ pub(super) fn receive(
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
     let device = radio::open(name, Direction::Rx, channels, refusals)?;
     if let Some(wanted) = tuning {
-        // What was changed while it ran holds after it came back.
-        radio::tune_again(name, &device, channels, wanted, refusals)?;
+        // Changes made while it ran are restored.
+        radio::restore_tuning(name, &device, channels, wanted, refusals)?;
     }
     let format = radio::format(&device, Direction::Rx, channels[0], name.format);
     let format = format.map_err(|why| failed("receive from", why))?;
@@ -68,8 +68,8 @@ pub(super) fn receive(
     Ok((stream, format))
 }
 
-/// What the name says that it is to be tuned to.
-pub(super) fn told(name: &Soapy) -> Tuning {
+/// The tuning that the name requests.
+pub(super) fn requested_tuning(name: &Soapy) -> Tuning {
     let gain_db = match name.gain {
         Some(Gain::Db(gain_db)) => Some(gain_db),
         _ => None,
@@ -78,5 +78,5 @@ pub(super) fn told(name: &Soapy) -> Tuning {
     Tuning { frequency_hz, rate_hz, gain_db }
 }
 
-/// So often a setting may be refused by a device that has just come back, and may not be ready.
+/// Refusals of a setting before it is given up, because a device that has just reconnected may not be ready.
 const REFUSALS_MAX: u32 = 3;

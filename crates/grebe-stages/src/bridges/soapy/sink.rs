@@ -1,4 +1,4 @@
-//! `soapy:` as a sink: a radio sends the samples from where they lie.
+//! `soapy:` as a sink: a radio sends the samples without a copy.
 
 use std::time::{Duration, Instant};
 
@@ -7,25 +7,25 @@ use grebe_frame::{Batch, Header, SampleFormat};
 use grebe_ring::Cancel;
 
 use super::radio::{self, Refusals};
-use super::sys::{Device, Direction, Trouble, TxStream};
+use super::sys::{Device, Direction, StreamError, TxStream};
 use super::uri::Soapy;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::session::Gaps;
 use crate::transport::Reconnect;
 
-/// Sends a stream by a radio, at the pace at which the radio takes it.
+/// Transmits a stream at the radio's rate.
 ///
-/// A radio has no place for a gap: what is missing in the stream is left out, and counted. Where the stream comes too slowly, the radio
-/// sends nothing meanwhile, which is counted where the driver tells.
+/// A radio cannot represent a gap: the sink skips the gaps of the stream and counts them. During an underrun the radio
+/// is silent, and the sink counts underruns that the driver reports.
 pub(crate) struct SoapySink {
     name: Soapy,
-    /// Until the stream says what it is.
+    /// The device, until the first frame gives its settings.
     device: Option<Device>,
     radio: Option<TxStream>,
-    /// What the radio was made for.
+    /// The stream properties that the radio is set up for.
     shape: Option<Shape>,
-    /// A batch of which so many frames, and samples of the next frame, are sent.
+    /// A batch, the number of its frames sent, and the samples sent of the next frame.
     batch: Option<(Batch, usize, usize)>,
     gaps: Gaps,
     scratch: Vec<u8>,
@@ -33,12 +33,12 @@ pub(crate) struct SoapySink {
     sent_samples: u64,
     has_status: bool,
     stuck: Option<Instant>,
-    again: Option<Reconnect<TxStream>>,
+    reconnect: Option<Reconnect<TxStream>>,
     is_lost: bool,
     counters: Counted,
 }
 
-/// What a stream is, as far as a radio has to know.
+/// The stream properties that a radio depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
     format: SampleFormat,
@@ -47,15 +47,15 @@ struct Shape {
 }
 
 impl SoapySink {
-    /// Opens the device. Its rate and format follow from the first samples.
+    /// Opens the device. The first samples determine its rate and format.
     ///
     /// # Errors
-    /// [`Error::Library`], [`Error::Soapy`]; the name says nothing of the frequency.
+    /// [`Error::Library`], [`Error::Soapy`]; the name states no frequency.
     pub(crate) fn open(name: &Soapy) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
         let device = radio::open(name, Direction::Tx, &channels, &mut Refusals::End)?;
         if name.frequency_hz.is_none() && device.is_tunable(Direction::Tx, channels[0]) {
-            let reason = "does not say where to send: add frequency=, as in frequency=433.92M".to_owned();
+            let reason = "has no frequency: add frequency=, as in frequency=433.92M".to_owned();
             return Err(Error::Name { name: name.uri(), reason });
         }
         Ok(Self {
@@ -70,13 +70,13 @@ impl SoapySink {
             sent_samples: 0,
             has_status: true,
             stuck: None,
-            again: None,
+            reconnect: None,
             is_lost: false,
             counters: Counted::default(),
         })
     }
 
-    /// Makes the radio fit a stream: the first time, and where its rate changes.
+    /// Sets the radio up for a stream: at the start, and at each change of rate.
     fn fit(&mut self, header: &Header) -> Result<(), Error> {
         let (format, channels) = (header.format, header.channel_count as usize);
         let rate_hz = self.name.rate_hz.unwrap_or(header.sample_rate_hz);
@@ -86,11 +86,11 @@ impl SoapySink {
         }
         if self.shape.is_some_and(|shape| (shape.format, shape.channels) != (format, channels)) {
             let what =
-                format!("the stream became {format} in {channels} channels, and a radio sends one kind");
+                format!("the stream changed to {format} in {channels} channels, which a radio cannot follow");
             return Err(grebe_process::Error::Takes { what }.into());
         }
         if rate_hz <= 0.0 {
-            let reason = "needs rate=: the stream does not say how fast it is".to_owned();
+            let reason = "needs rate=: the stream has no rate".to_owned();
             return Err(Error::Name { name: self.name.uri(), reason });
         }
         if !self.name.channels.is_empty() && self.name.channels.len() != channels {
@@ -104,10 +104,10 @@ impl SoapySink {
         if name.channels.is_empty() {
             name.channels = (0..channels).collect();
         }
-        // One that was sending at another rate is closed, and opened again.
+        // At a change of rate it is closed and reopened.
         self.radio = None;
         self.radio = Some(transmit(&name, self.device.take())?);
-        self.again = name.reconnects.then(|| {
+        self.reconnect = name.reconnects.then(|| {
             Reconnect::new(name.short(), move |cancel: &Cancel| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
@@ -119,7 +119,7 @@ impl SoapySink {
         Ok(())
     }
 
-    /// Sends of the batch what the radio takes within a step; whether it took all.
+    /// Sends what the radio accepts of the batch within a step. Returns whether that was all.
     fn send(&mut self, ctx: &Context) -> StageResult<bool> {
         let began = Instant::now();
         while let Some((batch, frame_at, done)) = self.batch.take() {
@@ -155,17 +155,17 @@ impl SoapySink {
                     next = if done < block { (frame_at, done) } else { (frame_at + 1, 0) };
                     None
                 }
-                Err(Trouble::Underflow) => {
+                Err(StreamError::Underflow) => {
                     self.counters.underflows.add(1);
                     None
                 }
-                Err(Trouble::Timeout | Trouble::Overflow | Trouble::Damaged) => {
+                Err(StreamError::Timeout | StreamError::Overflow | StreamError::Damaged) => {
                     let stuck = self.stuck.get_or_insert_with(Instant::now).elapsed();
-                    let why = || format!("it has taken no sample for {} s", STUCK_MAX.as_secs());
+                    let why = || format!("it has accepted no sample for {} s", STUCK_MAX.as_secs());
                     (stuck >= STUCK_MAX).then(why)
                 }
-                Err(Trouble::NotSupported) => Some("its driver does not send".to_owned()),
-                Err(Trouble::Failed(why)) => Some(why),
+                Err(StreamError::NotSupported) => Some("its driver does not send".to_owned()),
+                Err(StreamError::Failed(why)) => Some(why),
             };
             if failed.is_some() {
                 self.counters.absent_samples.add((block - done) as u64);
@@ -180,11 +180,11 @@ impl SoapySink {
         Ok(true)
     }
 
-    /// Whether there is a radio, or one again.
+    /// Whether the radio is open, after trying to reopen it.
     fn has_radio(&mut self, ctx: &Context) -> Result<bool, Error> {
         if self.is_lost
-            && let Some(again) = &mut self.again
-            && let Some(radio) = ctx.waiting(|| again.poll(Duration::ZERO, |words| ctx.note(words)))?
+            && let Some(reconnect) = &mut self.reconnect
+            && let Some(radio) = ctx.waiting(|| reconnect.poll(Duration::ZERO, |words| ctx.note(words)))?
         {
             (self.radio, self.is_lost, self.has_status) = (Some(radio), false, true);
             self.counters.reconnects.add(1);
@@ -192,35 +192,35 @@ impl SoapySink {
         Ok(!self.is_lost)
     }
 
-    /// The device has gone.
+    /// Handles the loss of the device.
     fn lose(&mut self, why: String, ctx: &Context) -> Result<(), Error> {
         (self.radio, self.stuck, self.is_lost) = (None, None, true);
-        match &mut self.again {
-            Some(again) => {
-                again.lost(Some(&why), |words| ctx.note(words));
+        match &mut self.reconnect {
+            Some(reconnect) => {
+                reconnect.lost(Some(&why), |words| ctx.note(words));
                 Ok(())
             }
             None => Err(Error::DeviceGone { uri: self.name.short(), why }),
         }
     }
 
-    /// Hears what the driver tells beside: where it ran out of samples.
+    /// Reads the driver's status: underruns.
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Underflow) => self.counters.underflows.add(1),
-            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Err(StreamError::Underflow) => self.counters.underflows.add(1),
+            Err(StreamError::NotSupported | StreamError::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
     }
 }
 
-/// A stream to the device, which is opened where it is not yet. What it refuses ends that, also when it has come back: nobody wants a
-/// transmitter at another frequency than was asked for.
+/// Opens a stream to the device, and the device if needed. A refused setting is an error, also after a reconnect,
+/// because a transmitter on a wrong frequency does harm.
 fn transmit(name: &Soapy, device: Option<Device>) -> Result<TxStream, Error> {
     let failed = |action: &str, why| Error::Soapy { action: action.to_owned(), uri: name.short(), why };
     let device = match device {
-        // Now its rate and all channels are known.
+        // The rate and all channels are known now.
         Some(device) => {
             radio::set(name, &device, Direction::Tx, &name.channels, &mut Refusals::End)?;
             device
@@ -245,7 +245,7 @@ impl Stage for SoapySink {
         Ok(if is_sent { Outcome::Produced } else { Outcome::Again })
     }
 
-    /// Lets the radio send what it has taken, as far as that can be told from its rate.
+    /// Lets the radio play out its buffer, estimated from the rate.
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         let Some(mut radio) = self.radio.take() else { return Ok(()) };
         radio.end(WRITE_WITHIN);
@@ -275,8 +275,8 @@ grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, absent_samples, reconnects, underflows }
 }
 const WRITE_WITHIN: Duration = Duration::from_millis(100);
-/// A step takes no longer by much.
+/// Limit of a step's duration.
 const STEP: Duration = Duration::from_millis(100);
-/// A radio that takes nothing for so long is unplugged, and its driver does not say so.
+/// A radio that accepts nothing for this long is unplugged, although its driver does not report it.
 const STUCK_MAX: Duration = Duration::from_secs(5);
 const LINGER_MAX: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! `soapy:` as a source: the driver writes samples to where they go on.
+//! `soapy:` as a source: the driver writes samples straight into frames.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use super::device_time::{DeviceTime, Missing};
 use super::radio::{self, Refusals};
-use super::receive::{again, receive, told};
-use super::sys::{Direction, Read, RxStream, Trouble};
+use super::receive::{receive, reconnect, requested_tuning};
+use super::sys::{Direction, Read, RxStream, StreamError};
 use super::uri::Soapy;
 use crate::error::Error;
 use crate::session::{Bounded, Limit, Silence};
 use crate::transport::Reconnect;
 use crate::tuner::{Switch, Tuner, Tuning};
 
-/// Reads what a radio receives.
+/// Receives with a radio.
 ///
-/// What the driver tells to be lost becomes a gap where it was, and so does what its times tell to be missing.
+/// Losses that the driver reports, or that its times show, become gaps at their place.
 pub(crate) struct SoapySource {
     name: String,
-    /// `None`: the device has gone.
+    /// `None`: the device is lost.
     radio: Option<RxStream>,
     channels: Vec<usize>,
     pool: Option<BatchPool>,
@@ -31,36 +31,36 @@ pub(crate) struct SoapySource {
     next: Header,
     block_samples: usize,
     description: Arc<Description>,
-    /// How it was told to be tuned, and how often that was changed until then.
+    /// The requested tuning, and the number of its changes handled so far.
     tuner: Tuner,
-    /// As the device was told.
+    /// As last sent to the device.
     switches: BTreeMap<Switch, i32>,
     tuned: Tuning,
     seen: u64,
     time: DeviceTime,
-    /// What was read behind a gap, for the frame behind it.
+    /// Samples read after a gap, for the frame after it.
     held: Option<(Read, u64)>,
     held_bytes: Vec<u8>,
     has_status: bool,
-    /// Since when nothing comes from a device that is there, or nothing is there.
+    /// Start of the silence of a connected device; time of its loss.
     silent: Option<Instant>,
     lost: Option<Instant>,
     why_lost: String,
     silence: Silence,
-    again: Option<Reconnect<RxStream>>,
+    reconnect: Option<Reconnect<RxStream>>,
     limit: Limit,
     counters: Counted,
 }
 
 impl SoapySource {
-    /// Opens the device, sets what its name says, and lets it run. `tuner` tunes it, where one is given.
+    /// Opens the device, applies the settings of its name, and starts it. `tuner` accepts later changes.
     ///
     /// # Errors
     /// [`Error::Library`], [`Error::Soapy`].
     pub(crate) fn open(name: &Soapy, tuner: Option<&Tuner>) -> Result<Self, Error> {
         let channels = if name.channels.is_empty() { vec![0] } else { name.channels.clone() };
         let (radio, format) = receive(name, &channels, None, &mut Refusals::End)?;
-        let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &told(name));
+        let tuned = radio::tuning(radio.device(), Direction::Rx, channels[0], &requested_tuning(name));
         let header = Header {
             channel_count: channels.len() as u32,
             format,
@@ -69,7 +69,7 @@ impl SoapySource {
         };
         let block_samples = block_length(CHUNK_BYTES, channels.len(), format, tuned.rate_hz) as usize;
         let tuner = Tuner::of_receiver(tuner, tuned);
-        let again = name.reconnects.then(|| again(name, format, channels.clone(), tuner.clone()));
+        let reconnect = name.reconnects.then(|| reconnect(name, format, channels.clone(), tuner.clone()));
         Ok(Self {
             name: name.short(),
             description: Arc::new(radio::description(radio.device(), &channels, &tuned)),
@@ -90,13 +90,13 @@ impl SoapySource {
             lost: None,
             why_lost: String::new(),
             silence: Silence::begin(),
-            again,
+            reconnect,
             limit: Limit::default(),
             counters: Counted::default(),
         })
     }
 
-    /// The driver drops samples that nothing tells of.
+    /// Declares that the driver drops samples without reporting it.
     pub(crate) fn loses_unseen(self) -> Self {
         self.counters.unseen_loss.set(1);
         self
@@ -106,23 +106,23 @@ impl SoapySource {
         self.tuner.clone()
     }
 
-    /// What it is set to.
+    /// Current tuning.
     pub(crate) fn tuned(&self) -> Tuning {
         self.tuned
     }
 
-    /// What the driver is called, and the hardware with it.
+    /// Names of the driver and of the hardware.
     pub(crate) fn made_by(&self) -> (String, String) {
         let device = self.radio.as_ref().map(RxStream::device);
         device.map_or_else(Default::default, |device| (device.driver(), radio::hardware(device)))
     }
 
-    /// What it is set to, in words.
+    /// Current settings as a text.
     pub(crate) fn words(&self) -> String {
         radio::words(self.next.format, &self.tuned, &self.description)
     }
 
-    /// Fills a frame, or as much of it as comes within its time; nothing where nothing comes.
+    /// Fills a frame, or the part that arrives in time. Empty if nothing arrives.
     fn fill(&mut self, batch: &mut BatchMut, ctx: &mut Context) -> Result<(), Lost> {
         let Some(radio) = &mut self.radio else { return Ok(()) };
         let sample_bytes = self.next.format.bytes();
@@ -131,7 +131,7 @@ impl SoapySource {
         let place = HEADER_BYTES..HEADER_BYTES + channel_bytes * self.channels.len();
         let (mut filled, mut stamp_ns) = (0, 0);
         if let Some((read, stamp)) = self.held.take() {
-            // Held for want of a header before it.
+            // Held because the previous frame ended before them.
             let held = self.held_bytes.chunks_exact(channel_bytes);
             for (to, from) in batch.chunk()[place.clone()].chunks_exact_mut(channel_bytes).zip(held) {
                 let bytes = read.samples * sample_bytes;
@@ -145,7 +145,7 @@ impl SoapySource {
             if left == 0 {
                 break Ok(());
             }
-            // The first samples may take their time; then no longer than a block takes to be made.
+            // The first samples may take long. The rest of a block takes no longer than its duration.
             let timeout = match filled {
                 0 => READ_WITHIN,
                 _ if rate_hz > 0.0 => Duration::from_secs_f64(left as f64 / rate_hz).min(READ_WITHIN),
@@ -158,20 +158,20 @@ impl SoapySource {
             ctx.count_waited(took);
             let read = match got {
                 Ok(read) => read,
-                Err(Trouble::Timeout) => {
-                    // Some drivers do not wait where there is nothing to wait for.
+                Err(StreamError::Timeout) => {
+                    // Some drivers return at once without samples.
                     if filled == 0 && took < SPIN_BELOW {
                         ctx.sleep_until(began + SPIN_BELOW);
                     }
                     break Ok(());
                 }
-                Err(Trouble::Overflow | Trouble::Damaged) => {
+                Err(StreamError::Overflow | StreamError::Damaged) => {
                     self.counters.overflows.add(1);
                     self.time.suspect();
                     break Ok(());
                 }
-                Err(Trouble::Failed(why)) => break Err(Lost(why)),
-                Err(Trouble::NotSupported | Trouble::Underflow) => {
+                Err(StreamError::Failed(why)) => break Err(Lost(why)),
+                Err(StreamError::NotSupported | StreamError::Underflow) => {
                     break Err(Lost("its driver does not receive".to_owned()));
                 }
             };
@@ -186,7 +186,7 @@ impl SoapySource {
                 filled += read.samples;
                 continue;
             }
-            // It belongs behind a gap, and what is before it is a frame.
+            // These samples follow a gap, so the frame ends before them.
             let held = self.held_bytes.chunks_exact_mut(channel_bytes);
             for (to, from) in held.zip(batch.chunk()[place.clone()].chunks_exact(channel_bytes)) {
                 let from = &from[filled * sample_bytes..][..read.samples * sample_bytes];
@@ -201,7 +201,7 @@ impl SoapySource {
         ended
     }
 
-    /// Makes a frame of what was written behind where its header goes.
+    /// Makes a frame of the samples after the space for its header.
     fn enter(&mut self, batch: &mut BatchMut, samples: usize, stamp_ns: u64, ctx: &Context) {
         if samples == 0 {
             return;
@@ -214,7 +214,7 @@ impl SoapySource {
         let Some((head, payload)) = chunk.split_first_chunk_mut::<HEADER_BYTES>() else { return };
         header.write(head);
         if samples < self.block_samples && self.channels.len() > 1 {
-            // The channels stand further apart than so few samples do.
+            // A short frame closes up its channels.
             for channel in 1..self.channels.len() {
                 payload
                     .copy_within(channel * channel_bytes..channel * channel_bytes + taken, channel * taken);
@@ -227,11 +227,11 @@ impl SoapySource {
             self.next.sequence += 1;
             self.next.first_sample_index = header.next_sample_index();
             self.silent = None;
-            self.silence.heard(Instant::now());
+            self.silence.reset(Instant::now());
         }
     }
 
-    /// Says what the stream is once more, where the device's clock turned out to be UTC.
+    /// Repeats the description if the device's clock turns out to be UTC.
     fn describe_clock(&mut self, stamp_ns: u64) {
         let reading = ClockReading {
             producer_ts_ns: stamp_ns,
@@ -246,20 +246,20 @@ impl SoapySource {
         }
     }
 
-    /// Tells the device what its user wants, and says from which sample on that holds.
+    /// Applies changes of the tuning, and notes the sample at which they take effect.
     fn retune(&mut self, ctx: &Context) {
         let changes = self.tuner.changes();
-        // What is held is of the rate before.
+        // Held samples belong to the previous rate.
         let may = changes != self.seen && self.held.is_none();
         let Some(radio) = self.radio.as_mut().filter(|_| may) else { return };
         self.seen = changes;
         let wanted = self.tuner.tuning();
         let new_rate = wanted.rate_hz != self.tuned.rate_hz;
         if new_rate {
-            // Few drivers change it while they run.
+            // Few drivers change the rate while running.
             radio.deactivate();
         }
-        let (told, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
+        let (accepted, refused) = radio::retune(radio.device(), &self.channels, &self.tuned, &wanted);
         if new_rate && let Err(why) = radio.activate() {
             self.lose(why, ctx);
             return;
@@ -275,10 +275,10 @@ impl SoapySource {
         }
         self.switches = switches;
         self.counters.refused_changes.add(refusals as u64);
-        self.tuned = told;
-        self.tuner.settle(told, changes);
+        self.tuned = accepted;
+        self.tuner.settle(accepted, changes);
         let device = radio.device();
-        let is = radio::tuning(device, Direction::Rx, self.channels[0], &told);
+        let is = radio::tuning(device, Direction::Rx, self.channels[0], &accepted);
         let ahead = match device.time_ns().filter(|_| !new_rate) {
             Some(now_ns) => self.time.samples_until(now_ns, self.next.sample_rate_hz),
             None => 0,
@@ -296,19 +296,19 @@ impl SoapySource {
         self.description = Arc::new(Description { first_sample_index, clock, ..said });
     }
 
-    /// The device has gone.
+    /// Handles the loss of the device.
     fn lose(&mut self, why: String, ctx: &Context) {
-        if let Some(again) = &mut self.again {
-            again.lost(Some(&why), |words| ctx.note(words));
+        if let Some(reconnect) = &mut self.reconnect {
+            reconnect.lost(Some(&why), |words| ctx.note(words));
         }
         self.held = None;
         self.radio = None;
-        // It may have been gone for a while before that was seen.
+        // The loss may have happened some time before it was noticed.
         (self.lost, self.silent) = (Some(self.silence.since()), None);
         self.why_lost = why;
     }
 
-    /// Goes on, behind a gap as long as the device was away by this machine's clock.
+    /// Continues after a gap as long as the device was lost by this machine's clock.
     fn go_on(&mut self, radio: RxStream, since: Instant) {
         let away = (since.elapsed().as_secs_f64() * self.next.sample_rate_hz) as u64;
         self.next.sequence += 1;
@@ -319,7 +319,7 @@ impl SoapySource {
         self.time.forget();
         self.has_status = true;
         if !self.switches.is_empty() {
-            // It is told them again.
+            // The device gets all settings anew.
             self.switches.clear();
             self.seen = self.seen.wrapping_sub(1);
         }
@@ -330,49 +330,49 @@ impl SoapySource {
         let first_sample_index = self.next.first_sample_index;
         self.description = Arc::new(Description { first_sample_index, clock, ..said });
         (self.radio, self.lost) = (Some(radio), None);
-        self.silence.heard(Instant::now());
+        self.silence.reset(Instant::now());
     }
 
-    /// Hears what the driver tells beside the samples.
+    /// Reads the driver's status.
     fn hear_status(&mut self) {
         let Some(radio) = self.radio.as_mut().filter(|_| self.has_status) else { return };
         match radio.status() {
-            Err(Trouble::Overflow | Trouble::Damaged) if !self.time.is_suspect() => {
+            Err(StreamError::Overflow | StreamError::Damaged) if !self.time.is_suspect() => {
                 self.counters.overflows.add(1);
                 self.time.suspect();
             }
-            Err(Trouble::NotSupported | Trouble::Failed(_)) => self.has_status = false,
+            Err(StreamError::NotSupported | StreamError::Failed(_)) => self.has_status = false,
             Ok(()) | Err(_) => {}
         }
     }
 
-    /// What to make of a step in which nothing came.
+    /// Handles a step without samples.
     fn check_silence(&mut self, ctx: &Context) -> StageResult {
         self.silence.check()?;
         if self.radio.is_some() && self.silent.get_or_insert_with(Instant::now).elapsed() >= SILENT_MAX {
-            self.lose(format!("it has given no sample for {} s", SILENT_MAX.as_secs()), ctx);
+            self.lose(format!("it has delivered no sample for {} s", SILENT_MAX.as_secs()), ctx);
         }
         self.check_lost()
     }
 
-    /// Whether it may come back.
+    /// Whether the device may reconnect.
     fn check_lost(&self) -> StageResult {
-        if self.radio.is_none() && self.again.is_none() {
+        if self.radio.is_none() && self.reconnect.is_none() {
             return Err(Error::DeviceGone { uri: self.name.clone(), why: self.why_lost.clone() }.into());
         }
         Ok(Outcome::Produced)
     }
 }
 
-/// A device that does not answer any more, and why.
+/// The device no longer answers, with the reason.
 struct Lost(String);
 
-/// The header of a frame of so many samples.
+/// Header of a frame of `samples` samples.
 fn header_of(next: Header, samples: usize) -> Header {
     Header { block_length_samples: samples as u32, ..next }
 }
 
-/// Marks what the device did not hand over, before the next sample: of one that nobody knows the length of, one sample.
+/// Adds a gap before the next sample. A gap of unknown length counts as one sample.
 fn leave_out(next: &mut Header, missing: Missing, counters: &Counted) {
     let samples = match missing {
         Missing::Nothing => return,
@@ -399,8 +399,8 @@ impl Bounded for SoapySource {
 
 impl Stage for SoapySource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if let (Some(since), Some(again)) = (self.lost, &mut self.again) {
-            return match ctx.waiting(|| again.poll(AGAIN_WITHIN, |words| ctx.note(words)))? {
+        if let (Some(since), Some(reconnect)) = (self.lost, &mut self.reconnect) {
+            return match ctx.waiting(|| reconnect.poll(RECONNECT_WAIT, |words| ctx.note(words)))? {
                 Some(radio) => {
                     self.go_on(radio, since);
                     Ok(Outcome::Produced)
@@ -436,7 +436,7 @@ impl Stage for SoapySource {
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         ctx.set_end_of_stream(header_of(self.next, 0));
-        // The device is given back here, and not in whichever thread drops the graph.
+        // Closed here, not in the thread that happens to drop the graph.
         ctx.waiting(|| self.radio = None);
         Ok(())
     }
@@ -459,8 +459,8 @@ grebe_flow::counters! {
     struct Counted { overflows, generator_samples, unknown_gaps, lost_frames, lost_samples, reconnects, refused_changes, gauge unseen_loss }
 }
 const READ_WITHIN: Duration = Duration::from_millis(100);
-/// How long a step waits for a device that has gone.
-const AGAIN_WITHIN: Duration = Duration::from_millis(100);
+/// Maximum wait of a step for a lost device.
+const RECONNECT_WAIT: Duration = Duration::from_millis(100);
 const SPIN_BELOW: Duration = Duration::from_millis(1);
-/// A receiver that gives nothing for so long is unplugged, and its driver does not say so.
+/// A receiver that delivers nothing for this long is unplugged, although its driver does not report it.
 const SILENT_MAX: Duration = Duration::from_secs(5);

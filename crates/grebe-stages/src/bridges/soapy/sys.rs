@@ -1,4 +1,4 @@
-//! The C interface of SoapySDR 0.8. The library is loaded when it is first used: nothing of it is needed to build, or to start.
+//! The C interface of SoapySDR 0.8. The library is loaded at first use, so neither the build nor the start needs it.
 
 mod device;
 mod library;
@@ -6,4 +6,4 @@ mod stream;
 
 pub(super) use device::{Device, Direction};
 pub(super) use library::{Version, enumerate, version};
-pub(super) use stream::{Read, RxStream, Trouble, TxStream};
+pub(super) use stream::{Read, RxStream, StreamError, TxStream};

@@ -5,27 +5,27 @@ use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use grebe_process::query::{Pairs, Query, finite, wrong};
 use grebe_recording::Encoding;
 
-/// A radio behind SoapySDR, as [`Uri::Soapy`](crate::Uri::Soapy) names it: before the `?` the arguments by which SoapySDR finds it,
-/// as every program with SoapySDR takes them.
+/// A SoapySDR radio, as [`Uri::Soapy`](crate::Uri::Soapy) names it. SoapySDR's own arguments for finding it stand
+/// before the `?`.
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `rate=` | samples per second: `2.4M` | as it is set; a sink: the stream's |
-/// | `frequency=` | what it is tuned to, in hertz | as it is set; a sink that can be tuned needs it |
-/// | `bandwidth=` | of its filter, in hertz | as the driver chooses |
-/// | `gain=` | dB over all its amplifiers, or `auto` | as it is set |
+/// | `rate=` | samples per second: `2.4M` | unchanged; a sink: the stream's |
+/// | `frequency=` | centre frequency in hertz | unchanged; a tunable sink requires it |
+/// | `bandwidth=` | of its filter, in hertz | the driver's choice |
+/// | `gain=` | dB over all its amplifiers, or `auto` | unchanged |
 /// | `gain.NAME=` | dB of one amplifier: `gain.LNA=24` | |
-/// | `antenna=` | which socket | as it is set |
-/// | `channels=` | which of its channels, from 0: `0,1` | `0`; a sink: as many as the stream has |
+/// | `antenna=` | name of the antenna connector | unchanged |
+/// | `channels=` | its channels, from 0: `0,1` | `0`; a sink: one per channel of the stream |
 /// | `format=` | `ci16`, `cf32`, `ci8`, `cu8`, or without I and Q `i16`, `f32`, ... | the device's own |
-/// | `ppm=` | how far its oscillator is off, in parts per million | not corrected |
-/// | `clock=`, `time=` | where clock and time come from: `external`, `gpsdo` | as they are set |
-/// | `setting.NAME=` | a setting that only this driver has: `setting.biastee=true` | |
+/// | `ppm=` | error of the oscillator, in parts per million | not corrected |
+/// | `clock=`, `time=` | sources of clock and time: `external`, `gpsdo` | unchanged |
+/// | `setting.NAME=` | a setting of this driver: `setting.biastee=true` | |
 /// | `stream.NAME=` | an argument of the driver's stream: `stream.buffers=32` | |
-/// | `reconnect` | waits for a device that has gone, and goes on | ends with it |
+/// | `reconnect` | waits for a lost device, and continues | ends with it |
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Soapy {
-    /// By which SoapySDR finds the device.
+    /// SoapySDR's arguments for finding the device.
     pub(crate) args: String,
     pub(crate) rate_hz: Option<f64>,
     pub(crate) frequency_hz: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Soapy {
     /// Of single amplifiers, in dB.
     pub(crate) gains: Vec<(String, f64)>,
     pub(crate) antenna: Option<String>,
-    /// Empty: not said.
+    /// Empty: unspecified.
     pub(crate) channels: Vec<usize>,
     pub(crate) format: Option<SampleFormat>,
     pub(crate) correction_ppm: Option<f64>,
@@ -53,10 +53,10 @@ pub(crate) enum Gain {
 }
 
 impl Soapy {
-    /// Reads what stands behind `soapy:`.
+    /// Parses the part after `soapy:`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (args, mut query) = Query::split(text)?;
-        // Of `soapy://`, which is as good.
+        // Accepts `soapy://` too.
         let args = args.trim_start_matches(|c: char| c == '/' || c.is_whitespace()).trim_end();
         if text.contains('\0') {
             return Err("has a zero in it".to_owned());
@@ -96,7 +96,7 @@ impl Soapy {
         };
         query.end()?;
         match soapy.stream_args.iter().find(|(_, value)| value.contains(',')) {
-            Some((name, value)) => Err(format!("has stream.{name}={value}: SoapySDR takes no comma there")),
+            Some((name, value)) => Err(format!("has stream.{name}={value}: SoapySDR allows no comma there")),
             None => Ok(soapy),
         }
     }
@@ -126,13 +126,13 @@ impl Soapy {
             .flag("reconnect", self.reconnects)
     }
 
-    /// How it is called in messages: without what it is set to.
+    /// Its name in messages, without settings.
     pub(crate) fn short(&self) -> String {
         format!("soapy:{}", self.args)
     }
 }
 
-/// `0,1`: each once.
+/// `0,1`, without repeats.
 fn channels(text: &str) -> Option<Vec<usize>> {
     let mut channels = Vec::new();
     for number in text.split(',') {
@@ -153,7 +153,7 @@ mod tests {
     use crate::Uri;
     use crate::scheme::Scheme as _;
 
-    /// What stands in names, right or wrong.
+    /// Options of names, valid and invalid.
     fn pair() -> impl Strategy<Value = String> {
         let keys = "rate|frequency|bandwidth|gain|gain\\.LNA|antenna|channels|format|ppm|clock|setting\\.[a-z]{1,3}|stream\\.[a-z:]{1,4}|reconnect";
         let values = prop_oneof![

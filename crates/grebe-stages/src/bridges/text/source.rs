@@ -16,7 +16,7 @@ use crate::bridges::text::pace::{Arrivals, Rate, grows_evenly};
 use crate::bridges::text::rows::Rows;
 use crate::bridges::text::uri::TextStream;
 use crate::session::{Bounded, Limit, Silence};
-use crate::transport::{Carrier, Heard, Link, Reconnect, Wait};
+use crate::transport::{Carrier, Link, ReadResult, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
 /// with the next sample, and whoever reads it takes it for another.
@@ -393,19 +393,19 @@ impl<R: Read + Send + 'static> TextSource<R> {
     }
 
     /// Takes what a read brought.
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: ReadResult) {
         match heard {
-            Heard::Bytes(read) => {
+            ReadResult::Bytes(read) => {
                 self.end += read;
                 (self.read_at, self.read_ns) = (Instant::now(), monotonic_ns());
             }
-            Heard::Nothing => {}
-            Heard::Lost => {
+            ReadResult::Nothing => {}
+            ReadResult::Lost => {
                 self.counters.half_lines.add(u64::from(self.end > 0));
                 self.end = 0;
                 self.settle(true);
             }
-            Heard::Again(away) => {
+            ReadResult::Reconnected(away) => {
                 // As long as nobody was there by this machine's clock, and one sample at least.
                 self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
                 self.counters.reconnects.add(1);
@@ -414,7 +414,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
                     steps.restart();
                 }
             }
-            Heard::End => {
+            ReadResult::End => {
                 self.is_over = true;
                 // A file may end without the end of its last line.
                 if self.end > 0 && self.end < self.bytes.len() {

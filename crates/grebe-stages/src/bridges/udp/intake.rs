@@ -1,4 +1,4 @@
-//! Which frames of datagrams go on, in which order, and which are counted and left out.
+//! Order of frames in datagrams: sends them on, or counts and drops them.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,17 +7,17 @@ use grebe_datagram::Received;
 use grebe_flow::{Context, Outputs};
 use grebe_frame::{Arrival, BatchMut, Frame, Header, Refusal, Refusals, StreamTracker};
 use grebe_link::described::Described;
-use grebe_link::far_clock::FarClock;
+use grebe_link::remote_clock::RemoteClock;
 use grebe_link::reorder::{AHEAD_MAX, Reorder};
 
 use crate::session::{Limit, Ownership, Whose};
 use crate::transport::SecondSender;
 
-/// Sorts datagrams: which frames go on, and which are counted and left out.
+/// Sorts datagrams: sends frames on in order, counts and drops the others.
 #[derive(Debug)]
 pub(super) struct Intake {
     pub(super) tracker: StreamTracker,
-    /// How the stream ended, once it has.
+    /// The end header, once received.
     pub(super) end: Option<Header>,
     pub(super) listens_on: bool,
     pub(super) reorder: Reorder,
@@ -25,14 +25,14 @@ pub(super) struct Intake {
     pub(super) port: Ownership<SocketAddr>,
     pub(super) second_sender: SecondSender,
     pub(super) described: Described,
-    pub(super) far_clock: FarClock,
+    pub(super) remote_clock: RemoteClock,
     pub(super) copied_frames: u64,
-    /// Where frames of sparse slabs are gathered, so that a small datagram does not pin 64 KiB.
+    /// Collects frames of sparse slabs, so that a small datagram does not pin 64 KiB.
     compact: Option<BatchMut>,
     pub(super) limit: Limit,
 }
 
-/// Gives a chunk, where one is free.
+/// Returns a free chunk, if there is one.
 type Chunk<'a> = &'a dyn Fn() -> Option<BatchMut>;
 
 impl Intake {
@@ -46,14 +46,14 @@ impl Intake {
             port: Ownership::default(),
             second_sender: SecondSender::default(),
             described: Described::default(),
-            far_clock: FarClock::default(),
+            remote_clock: RemoteClock::default(),
             copied_frames: 0,
             compact: None,
             limit: Limit::default(),
         }
     }
 
-    /// Takes one slab of datagrams; hands it back for the next ones unless it goes on itself.
+    /// Handles one slab of datagrams. Returns it for reuse unless the slab itself is sent on.
     pub(super) fn take(
         &mut self,
         mut slab: BatchMut,
@@ -78,7 +78,7 @@ impl Intake {
             }
         }
         if self.port.is_owner(received.from) {
-            self.port.silence.heard(Instant::now());
+            self.port.silence.reset(Instant::now());
         }
         if !self.reorder.is_empty() && !self.reorder.is_held() {
             self.leave_slab(&mut slab, chunk, output, ctx);
@@ -87,7 +87,7 @@ impl Intake {
             return Some(slab);
         }
         if slab.filled_bytes() >= slab.capacity_bytes() / SPARSE || !self.compact_from(&slab, chunk, ctx) {
-            // In order: what was gathered before goes first.
+            // Keeps the order: collected frames go first.
             self.flush_compact(output, ctx);
             self.hand_on(slab, output, ctx);
             return None;
@@ -99,7 +99,7 @@ impl Intake {
         Some(slab)
     }
 
-    /// A frame that is not the one expected, or that comes while others are ahead.
+    /// Handles a frame out of order, or one that arrives while others are held.
     #[cold]
     fn out_of_order(
         &mut self,
@@ -110,7 +110,7 @@ impl Intake {
         output: &mut Outputs,
         ctx: &Context,
     ) {
-        // Those that are ahead already do not miss.
+        // Held frames are not missing.
         let near = AHEAD_MAX + self.reorder.len() as u64;
         match self.tracker.missing_before(header) {
             Some(1..) if self.reorder.has(header.sequence) => self.tracker.count_duplicate(),
@@ -121,7 +121,7 @@ impl Intake {
                     let frame = at..at + header.frame_bytes();
                     self.copied_frames += 1;
                     if !self.reorder.hold(header, &slab.chunk()[frame], || None) {
-                        // It follows what is held, in its own slab: nothing is waited for any more.
+                        // It follows the held frames, so no frame is missing any more.
                         self.reorder.remove(header.sequence);
                         self.give_up_waiting(chunk, output, ctx);
                         return self.arrive(slab, at, header, chunk, output, ctx);
@@ -138,7 +138,7 @@ impl Intake {
                 self.let_go(slab, false, chunk, output, ctx);
             }
             Some(0) => self.fill_in(slab, at, header, chunk, output, ctx),
-            // It is far ahead, or it may be of another stream: what is ahead goes first.
+            // It is far ahead, or may be of another stream: the held frames go first.
             missing => {
                 if missing.is_some() || self.tracker.begins_again(header) {
                     self.let_all_go(slab, chunk, output, ctx);
@@ -148,7 +148,7 @@ impl Intake {
         }
     }
 
-    /// The frame that held ones waited for: it goes before them, and they lie in a chunk that goes on as a batch of its own.
+    /// The missing frame: sends it before the held ones, which lie in a chunk that becomes a batch of its own.
     fn fill_in(
         &mut self,
         slab: &mut BatchMut,
@@ -159,7 +159,7 @@ impl Intake {
         ctx: &Context,
     ) {
         if header.is_end_of_stream() {
-            // Nothing of this stream is behind it.
+            // No held frame belongs to this stream.
             self.give_up_waiting(chunk, output, ctx);
             return self.arrive(slab, at, header, chunk, output, ctx);
         }
@@ -176,7 +176,7 @@ impl Intake {
             is_copied
         });
         if !is_copied {
-            // No memory to put it before them: it is late.
+            // Without memory to insert it, the frame is late.
             self.give_up_waiting(chunk, output, ctx);
             return self.arrive(slab, at, header, chunk, output, ctx);
         }
@@ -185,7 +185,7 @@ impl Intake {
         self.go_on_from_held(false, chunk, output, ctx);
     }
 
-    /// Hands on the held frames whose turn it is; where `skips` is set, the first gap is waited for no more.
+    /// Sends the held frames that are due. `skips` gives up the first gap.
     pub(super) fn go_on_from_held(
         &mut self,
         skips: bool,
@@ -200,7 +200,7 @@ impl Intake {
         } else {
             self.let_go(&mut held, false, chunk, output, ctx);
         }
-        // What still waits for another frame is copied once more.
+        // Frames that still wait are copied again.
         if !self.reorder.is_empty() {
             self.leave_slab(&mut held, chunk, output, ctx);
         }
@@ -209,7 +209,7 @@ impl Intake {
         }
     }
 
-    /// The frames before the first that is ahead are waited for no more.
+    /// Stops waiting for the frames before the first held one.
     fn skip_gap(&mut self, held: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if let Some((header, at)) = self.reorder.first() {
             self.reorder.remove_first();
@@ -218,7 +218,7 @@ impl Intake {
         }
     }
 
-    /// Nothing is waited for any more: what is held goes on, with the gaps that it has.
+    /// Stops waiting: sends the held frames with their gaps.
     pub(super) fn give_up_waiting(&mut self, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         let Some(mut held) = self.reorder.take_held() else { return };
         self.flush_compact(output, ctx);
@@ -228,7 +228,7 @@ impl Intake {
         }
     }
 
-    /// As [`give_up_waiting`](Self::give_up_waiting), also for frames that stand in the slab.
+    /// As [`give_up_waiting`](Self::give_up_waiting), also for frames in the slab.
     fn let_all_go(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if self.reorder.is_held() {
             self.give_up_waiting(chunk, output, ctx);
@@ -237,7 +237,7 @@ impl Intake {
         }
     }
 
-    /// Enters frames that were ahead into the chunk that they stand in: those whose turn it is, or all.
+    /// Adds held frames of this chunk to the batch: those that are due, or all.
     fn let_go(
         &mut self,
         slab: &mut BatchMut,
@@ -254,7 +254,7 @@ impl Intake {
         }
     }
 
-    /// Copies what is ahead out of a slab that goes on; without memory for that, it goes on with it.
+    /// Copies held frames out of a slab that is sent on. Without memory for that, they go with it.
     fn leave_slab(&mut self, slab: &mut BatchMut, chunk: Chunk<'_>, output: &mut Outputs, ctx: &Context) {
         if self.reorder.leave_slab(slab, chunk) {
             self.copied_frames += self.reorder.len() as u64;
@@ -284,7 +284,7 @@ impl Intake {
         }
     }
 
-    /// Enters a frame that stands in the chunk and goes on with the stream, or notes its end.
+    /// Adds a frame of this chunk to the stream, or notes its end.
     #[inline]
     fn enter(
         &mut self,
@@ -300,12 +300,12 @@ impl Intake {
         }
         self.end = header.is_end_of_stream().then_some(*header);
         if self.listens_on || self.end.is_none() {
-            // Cannot be full: the frame lies in the chunk, and every frame is longer than a table's row.
+            // Never full: the frame lies in the chunk, and is longer than its row in the table.
             let _ = slab.adopt(at, header);
         }
     }
 
-    /// Copies a sparse slab's frames together; whether they fit.
+    /// Copies the frames of a sparse slab. Returns whether they fit.
     fn compact_from(&mut self, slab: &BatchMut, chunk: Chunk<'_>, ctx: &Context) -> bool {
         if self.compact.is_none() {
             self.compact = chunk();
@@ -318,7 +318,7 @@ impl Intake {
         }
         let copied = slab.len() as u64;
         for frame in slab.frames() {
-            // Fits: the room was checked, alignment included.
+            // Fits: the room was checked, with alignment.
             let _ = compact.push_copy(&frame);
         }
         self.copied_frames += copied;
@@ -334,7 +334,7 @@ impl Intake {
         }
     }
 
-    /// Takes what a sender says that its stream is, or the one that it is about to begin.
+    /// Reads a sender's description of its stream, or of the one that it is about to start.
     #[cold]
     fn describe(&mut self, from: SocketAddr, frame: &[u8]) {
         let is_going_on = self.port.is_owner(from) && !self.tracker.is_ended();
@@ -345,8 +345,8 @@ impl Intake {
         }
     }
 
-    /// The stream is described anew from this frame on, which stands in the chunk: what is before it goes on, and the rest in another
-    /// chunk. Without memory for that, they stay together.
+    /// A new description holds from this frame on: sends the frames before it, and puts the rest into another chunk.
+    /// Without memory for that, they stay in one batch.
     #[cold]
     fn describe_anew(
         &mut self,
@@ -371,9 +371,9 @@ impl Intake {
         }
     }
 
-    /// Hands on a batch, with what is known of its stream.
+    /// Sends a batch, with the stream's description.
     fn hand_on(&mut self, mut batch: BatchMut, output: &mut Outputs, ctx: &Context) {
-        batch.describe(self.far_clock.described(self.described.now(), self.port.owner()));
+        batch.describe(self.remote_clock.described(self.described.now(), self.port.owner()));
         self.limit.send(batch.freeze(), output, ctx);
     }
 
@@ -384,7 +384,7 @@ impl Intake {
         }
     }
 
-    /// Whether the stream has ended, and nobody from whom it was taken still sends: then it is that one's again.
+    /// Whether the stream has ended and no previous sender is still active, which would take it back.
     pub(super) fn is_over(&self) -> bool {
         self.tracker.is_ended() && !self.listens_on && !self.port.is_disputed(Instant::now())
     }
@@ -401,7 +401,7 @@ impl Intake {
         self.port.is_owner(from) || self.takes_over(from, header, chunk, output, ctx)
     }
 
-    /// Whether the stream is another sender's from here on.
+    /// Whether another sender takes over here.
     #[cold]
     fn takes_over(
         &mut self,
@@ -427,5 +427,5 @@ impl Intake {
     }
 }
 
-/// A slab filled to less than a quarter is copied out instead of lent.
+/// A slab filled to less than a quarter is copied instead of lent.
 const SPARSE: usize = 4;

@@ -18,7 +18,7 @@ pub(crate) struct UdpIn {
     uri: String,
     /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
-    /// Fails once the sender has been silent for this long, also where it never came.
+    /// Fails when the sender is silent for this long, also before its first frame.
     idle_timeout: Option<Time>,
     /// Datagrams per system call, 1 to 128; 1 is the lowest latency.
     #[serde(default = "burst")]
@@ -50,7 +50,7 @@ impl Kind for UdpIn {
     }
 }
 
-/// Sends a stream over UDP, one datagram a frame.
+/// Sends a stream over UDP, one frame per datagram.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UdpOut {
@@ -94,7 +94,7 @@ impl Kind for UdpOut {
 }
 
 impl UdpOut {
-    /// Refuses what its receivers do not know, as far as it is known here.
+    /// Refuses formats that older receivers do not know.
     fn check_takes(&self, format: Option<SampleFormat>, channels: Option<u32>) -> Result<(), Fault> {
         let stream = UdpStream::named(&self.uri, End::Sink);
         stream.map_or(Ok(()), |stream| stream.takes(format, channels)).map_err(|why| Fault::new("uri", why))

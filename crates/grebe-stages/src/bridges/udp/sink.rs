@@ -1,4 +1,4 @@
-//! `udp://` as a sink: one datagram a frame.
+//! `udp://` as a sink: one frame per datagram.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -13,14 +13,16 @@ use grebe_link::clock_port::ClockPort;
 use grebe_link::outage::Outage;
 use grebe_link::wire::Wire;
 
-/// Sends frames, each as one datagram, in as few system calls as there are batches waiting.
+/// Sends frames, one per datagram, with few system calls for all waiting batches.
 ///
-/// What the batch's memory holds back to back goes out as it stands; nothing is copied in user space above 512 bytes a
-/// datagram. While the network takes nothing, what comes is counted as unsent and the stream goes on. What the stream is said to be names a port where receivers on other hosts ask what this host's clock shows. At the end of the stream its last frame is sent five times over half a second, because a datagram may be lost.
+/// Frames that are contiguous in a batch leave without a copy; the kernel copies datagrams of up to 512 bytes. While
+/// the network accepts nothing, frames count as unsent and the stream continues. The description names a port where
+/// receivers on other hosts query this host's clock. The last frame is sent five times over half a second, because a
+/// datagram may be lost.
 #[derive(Debug)]
 pub struct UdpSink {
     sender: Sender,
-    /// Kept until the kernel has taken them; the capacity is fixed.
+    /// Held until the kernel has accepted them. The capacity is fixed.
     held: Vec<Batch>,
     last: Option<Header>,
     announcer: Announcer,
@@ -29,7 +31,7 @@ pub struct UdpSink {
 }
 
 impl UdpSink {
-    /// A sink to one receiver.
+    /// A sink with one receiver.
     ///
     /// # Errors
     /// The socket cannot be opened, or there is no route.
@@ -37,7 +39,7 @@ impl UdpSink {
         Self::new(Sender::connect(to, options)?)
     }
 
-    /// A sink to where a sender sends.
+    /// A sink that uses `sender`.
     pub(crate) fn new(sender: Sender) -> Result<Self, grebe_datagram::Error> {
         let mut announcer = Announcer::repeating();
         let here = sender.local_addr()?.ip();
@@ -54,18 +56,18 @@ impl UdpSink {
         })
     }
 
-    /// Sends only what receivers of this kind know.
+    /// Sends only frames that receivers of this wire version know.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.announcer.set_wire(wire);
         self
     }
 
-    /// What was sent so far.
+    /// Counts so far.
     pub(crate) fn sent(&self) -> SendCounters {
         self.sender.counters()
     }
 
-    /// Sends a batch outside a graph; what the kernel does not take is left out.
+    /// Sends a batch outside a graph. Drops what the kernel does not accept.
     pub(crate) fn send_batch(&mut self, batch: Batch) -> StageResult<()> {
         self.held.push(batch);
         let sent = self.send_held();
@@ -73,14 +75,14 @@ impl UdpSink {
         sent
     }
 
-    /// Sends a datagram that is no frame.
+    /// Sends a datagram that is not a frame.
     pub(crate) fn send_bytes(&mut self, datagram: &[u8]) -> Result<(), grebe_datagram::Error> {
         let mut sending = self.sender.batch();
         sending.push(datagram, &[])?;
         sending.flush()
     }
 
-    /// Says the end of the stream, more than once: a datagram may be lost.
+    /// Sends the end of the stream, repeatedly because a datagram may be lost.
     pub(crate) fn send_end(&mut self, end: &Header) -> Result<(), grebe_datagram::Error> {
         let mut bytes = [0; HEADER_BYTES];
         end.write(&mut bytes);
@@ -90,7 +92,7 @@ impl UdpSink {
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
             let sent = self.send_bytes(&bytes);
             if repeat == 0 || sent.is_err() {
-                // A receiver that has the end is gone: that it refuses the repeats is no loss.
+                // A receiver that has the end closes its port, so refused repeats are not losses.
                 self.publish();
             }
             sent?;
@@ -122,7 +124,7 @@ impl UdpSink {
         Ok(())
     }
 
-    /// Sends some of the batches that are held.
+    /// Sends a range of the held batches.
     fn send(&mut self, which: Range<usize>) -> Result<(), grebe_datagram::Error> {
         let mut sending = self.sender.batch();
         for batch in &self.held[which] {
@@ -162,7 +164,7 @@ impl Stage for UdpSink {
         let sent = self.send_held();
         self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         self.publish();
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
         sent.map(|()| Outcome::Produced)
     }
 
@@ -179,7 +181,7 @@ impl Stage for UdpSink {
 grebe_flow::counters! {
     struct Counted { datagrams, system_calls, copied_datagrams, backoffs, refused, unsent }
 }
-/// A flush takes what waits, up to this many batches.
+/// Maximum batches of a flush.
 const HELD_MAX: usize = 16;
 const END_REPEATS: u32 = 5;
 const END_OVER: Duration = Duration::from_millis(500);

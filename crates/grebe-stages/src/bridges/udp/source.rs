@@ -15,19 +15,20 @@ use super::intake::Intake;
 use crate::session::{Bounded, Limit, Silence};
 use crate::transport::SecondSender;
 
-/// Receives one stream of frames, one datagram each.
+/// Receives one stream of frames, one per datagram.
 ///
-/// Datagrams that are no frames are counted by reason and change nothing else. Frames that the network swapped are put in order,
-/// as long as a few frames (32, or what a chunk holds) and the latency budget allow; later ones and duplicates are counted and
-/// left out, so that what goes on is in order. What is missing shows as a gap in the sample index. The stream belongs to the address it came from. A sender that
-/// begins anew, at a low sequence and with a younger clock, takes over at once; another's frames are counted as foreign until the
-/// first has been silent for half a second.
+/// Invalid datagrams are counted by reason and change nothing else. Frames that the network swapped are put in order,
+/// within 32 frames (or what a chunk holds) and the latency budget. Later frames and duplicates are counted and
+/// dropped, so the output is in order. A loss is a gap in the sample index.
+///
+/// The stream belongs to one address. A sender that restarts, with a low sequence number and a younger clock, takes
+/// over at once. Frames of other senders count as foreign until the first has been silent for half a second.
 #[derive(Debug)]
 pub struct UdpSource {
     receiver: Receiver<BatchMut>,
     recv_timeout: Duration,
     pool: Option<BatchPool>,
-    /// The pool to receive into instead, until the first step takes it.
+    /// The pool to receive into, until the first step takes it.
     given: Option<BatchPool>,
     intake: Intake,
     counters: ArrivalCounters,
@@ -42,7 +43,7 @@ impl UdpSource {
         Ok(Self::new(Receiver::bind(at, options)?, options))
     }
 
-    /// Takes what comes to a receiver that has these options.
+    /// Receives with a receiver of these options.
     pub(crate) fn new(receiver: Receiver<BatchMut>, options: &Options) -> Self {
         Self {
             receiver,
@@ -64,7 +65,7 @@ impl UdpSource {
         self.intake.limit.left()
     }
 
-    /// Goes on with a stream that came by another way until now.
+    /// Continues a stream that came by another route.
     pub(crate) fn after(mut self, tracker: Option<StreamTracker>) -> Self {
         if let Some(tracker) = tracker {
             self.intake.tracker = tracker;
@@ -72,48 +73,48 @@ impl UdpSource {
         self
     }
 
-    /// Where the stream stands.
+    /// Position of the stream.
     pub(crate) fn tracker(&self) -> &StreamTracker {
         &self.intake.tracker
     }
 
-    /// What its sender says that it is.
+    /// The sender's description.
     pub(crate) fn description(&self) -> Option<&Arc<Description>> {
         self.intake.described.now()
     }
 
-    /// Another handle on the socket, to look at what waits there.
+    /// Another handle of the socket, to inspect waiting datagrams.
     pub(crate) fn try_clone_socket(&self) -> std::io::Result<UdpSocket> {
         self.receiver.try_clone_socket()
     }
 
-    /// Waits for the next stream where one ends.
+    /// Waits for the next stream when this one ends.
     pub(crate) fn listens_on(mut self, listens_on: bool) -> Self {
         self.intake.listens_on = listens_on;
         self
     }
 
-    /// Receives into this pool instead of one of its own: the kernel writes datagrams straight into memory that other
-    /// processes read. Its chunks must be 64 KiB, and 66 of them more than the graph holds.
+    /// Receives into this pool instead of its own: the kernel writes datagrams into memory that other processes read.
+    /// Its chunks must be 64 KiB, and it needs 66 more than the graph holds.
     pub fn pool(mut self, pool: BatchPool) -> Self {
         self.given = Some(pool);
         self
     }
 
-    /// The address listened on, with the port that the system chose where none was named.
+    /// The address listened on, with the port that the system chose for port 0.
     ///
     /// # Errors
-    /// The system cannot say.
+    /// The system cannot tell.
     pub fn local_addr(&self) -> Result<SocketAddr, grebe_datagram::Error> {
         self.receiver.local_addr()
     }
 
-    /// Who else sends here: to be asked from any thread.
+    /// Another sender to this port. Any thread may query it.
     pub fn second_sender(&self) -> SecondSender {
         self.intake.second_sender.clone()
     }
 
-    /// Whether something has come, or comes within `timeout`; it is left for the stream.
+    /// Whether a datagram waits or comes within `timeout`. It stays for the stream.
     pub(crate) fn hears_within(&self, timeout: Duration) -> bool {
         let socket = self.try_clone_socket();
         socket.is_ok_and(|socket| grebe_datagram::wait_readable(&socket, timeout).unwrap_or(false))
@@ -133,7 +134,7 @@ impl Bounded for UdpSource {
 impl Stage for UdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| {
-            // As many chunks as the graph can hold, the receiver's own slots, the compacting batch, and frames that are ahead.
+            // As many chunks as the graph can hold, plus the receiver's slots, the compacting batch and held frames.
             let own = || BatchPool::new(ctx.batches_in_flight() + SLOTS_MAX + 2, CHUNK_BYTES);
             let mut pool = self.given.take().unwrap_or_else(own);
             pool.wake_on_return(ctx.signal().clone());
@@ -155,12 +156,12 @@ impl Stage for UdpSource {
         self.counters.publish_refusals(&self.intake.refusals);
         self.counters.publish_kernel_drops(outcome.kernel_drops);
         self.counters.publish_socket(self.intake.port.foreign(), self.intake.copied_frames);
-        self.counters.publish_clock(self.intake.far_clock.error_ns());
+        self.counters.publish_clock(self.intake.remote_clock.error_ns());
         if self.intake.is_over() || self.intake.limit.is_reached() {
             return Ok(Outcome::End);
         }
         if outcome.starved {
-            // Every chunk is lent: the kernel's buffer holds what comes meanwhile, and counts what it cannot.
+            // All chunks are lent. The kernel's buffer holds new datagrams, and counts its drops.
             drop(ctx.acquire(pool));
         }
         self.intake.port.silence.check()?;
@@ -181,5 +182,5 @@ impl Stage for UdpSource {
     }
 }
 
-/// The most slots a receiver holds.
+/// Maximum slots of a receiver.
 const SLOTS_MAX: usize = 64;

@@ -9,17 +9,17 @@ use crate::transport::HostPort;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdpStream {
     pub(crate) at: HostPort,
-    /// Which frames a sink sends.
+    /// Version of the frames that a sink sends.
     pub(crate) wire: Wire,
 }
 
 impl UdpStream {
-    /// Datagrams to that port of that host, or from there.
+    /// Datagrams to that port of that host, or on that address of this host.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { at: HostPort::new(host, port), wire: Wire::Every }
     }
 
-    /// Reads what stands behind `udp://`; `None`: its query is that of a stream without frames.
+    /// Parses the part after `udp://`. `None`: its query is that of a stream without frames.
     pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
         let (at, query) = text.split_once('?').unwrap_or((text, ""));
         let is_ours =

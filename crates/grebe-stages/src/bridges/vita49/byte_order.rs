@@ -1,10 +1,10 @@
-//! Which byte of a number comes first. VITA-49 has the highest first; FlexRadio's DAX-IQ and others send floats the other way around, which
-//! their sizes show.
+//! Byte order of numbers. VITA-49 is big-endian. FlexRadio's DAX-IQ and others send little-endian floats, which their
+//! magnitudes reveal.
 
 use grebe_frame::Component;
 use grebe_recording::Order;
 
-/// The order of floats that are samples, where their sizes tell; `None`: they are all zero, or too few to tell.
+/// Byte order of floats, by their magnitudes. `None`: they are all zero, or too few to tell.
 pub(super) fn seen(component: Component, payload: &[u8]) -> Option<Order> {
     let numbers = |order: Order| -> Vec<f64> {
         match component {
@@ -38,11 +38,11 @@ fn double(bytes: [u8; 8], order: Order) -> f64 {
     if order == Order::Big { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
 }
 
-/// From far below the noise of any receiver to more counts than 32 bits have.
+/// From below the noise of any receiver to more than the counts of 32 bits.
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e-12..=1e11;
-/// Numbers that have to be there.
+/// Minimum numbers to judge.
 const NUMBERS_MIN: usize = 16;
-/// The share that has to be plausible, and by how much the other order has to have less.
+/// Share that must be plausible, and margin by which the other order must have fewer.
 const CLEARLY: f64 = 0.95;
 const MARGIN: f64 = 0.25;
 

@@ -1,11 +1,11 @@
-//! Whose flavour of VITA-49 a stream is: its class identifier.
+//! The class identifier of a stream, which tells flavours of VITA-49 apart.
 
 use std::fmt;
 
-/// The class identifier of a packet: who defined how its stream is made up.
+/// The class identifier of a packet: the organisation that defined its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// Bits at the end of the payload that are no samples.
+    /// Padding bits at the end of the payload.
     pub(crate) pad_bits: u8,
     /// The organisation, as registered with the IEEE.
     pub(crate) oui: u32,
@@ -15,7 +15,7 @@ pub(crate) struct Class {
 
 impl Class {
     pub(crate) const BYTES: usize = 8;
-    /// For packets that need the field and follow no organisation's definition.
+    /// For packets that need the field without an organisation's definition.
     pub(crate) const NOBODYS: Self = Self { pad_bits: 0, oui: 0xff_ffff, information: 0, packet: 0 };
     /// Of DIFI's data packets.
     pub(crate) const DIFI_DATA: Self = Self { pad_bits: 0, oui: DIFI_OUI, information: 0, packet: 0 };
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// What a stream is called by its class.
+/// Name of a class.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { oui, information, packet, .. } = *self;

@@ -1,6 +1,6 @@
-//! What the samples of a stream are, as its context packets say: ANSI/VITA 49.2, section 9.
+//! The signal properties in context packets: ANSI/VITA 49.2, section 9.
 //!
-//! A field that a packet does not have stays what it was.
+//! A field that a packet lacks keeps its last value.
 
 use grebe_frame::Refusal;
 
@@ -10,29 +10,29 @@ use super::prologue::{WORD, array_at};
 /// The fields of context packets that grebe reads and writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct SignalContext {
-    /// Where in the receiver the other fields hold.
+    /// The point in the receiver that the other fields refer to.
     pub(crate) reference_point: Option<u32>,
     pub(crate) bandwidth_hz: Option<f64>,
-    /// The frequency in the samples at which that of the antenna is found.
+    /// The frequency in the samples that stands for the one at the antenna.
     pub(crate) if_reference_hz: Option<f64>,
     /// The frequency at the antenna.
     pub(crate) rf_reference_hz: Option<f64>,
-    /// How far the middle of the band lies from the reference frequency.
+    /// Distance of the band's centre from the reference frequency.
     pub(crate) if_band_offset_hz: Option<f64>,
-    /// The power at the reference point for which a sine fills the range of the samples.
+    /// The power at the reference point of a full-scale sine.
     pub(crate) reference_level_dbm: Option<f64>,
-    /// Both stages together.
+    /// Sum of both stages.
     pub(crate) gain_db: Option<f64>,
     pub(crate) sample_rate_hz: Option<f64>,
     pub(crate) payload_format: Option<PayloadFormat>,
 }
 
-/// Which profile a context packet is written for.
+/// The profile of a context packet to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fields {
-    /// What is known.
+    /// The known fields.
     Known,
-    /// All of DIFI's, in its fixed packet of 27 words.
+    /// All fields of DIFI, in its fixed packet of 27 words.
     Difi,
 }
 
@@ -40,14 +40,14 @@ impl SignalContext {
     /// Reads the payload of a context packet.
     ///
     /// # Errors
-    /// [`Refusal::Description`] where it is cut off, or in a form whose fields cannot be found (attributes: CIF7).
+    /// [`Refusal::Description`] if it is cut off, or has fields of unknown position (attributes: CIF7).
     pub(crate) fn read(payload: &[u8]) -> Result<Self, Refusal> {
         let mut words = Words { rest: payload };
         let indicators = words.u32()?;
         if indicators & ATTRIBUTES != 0 {
             return Err(Refusal::Description);
         }
-        // Further indicators stand before all fields; their fields behind those of this one.
+        // Further indicator words precede all fields; their fields follow those of this word.
         for _ in 0..(indicators & FURTHER).count_ones() {
             words.u32()?;
         }
@@ -76,7 +76,7 @@ impl SignalContext {
         Ok(context)
     }
 
-    /// Takes over what another says.
+    /// Updates the fields that another context has.
     pub(crate) fn hear(&mut self, newer: &Self) {
         *self = Self {
             reference_point: newer.reference_point.or(self.reference_point),
@@ -91,17 +91,17 @@ impl SignalContext {
         };
     }
 
-    /// The rate, where it is one.
+    /// The rate, if positive.
     pub(crate) fn rate_hz(&self) -> Option<f64> {
         self.sample_rate_hz.filter(|&rate_hz| rate_hz > 0.0)
     }
 
-    /// The frequency at the antenna that the samples' zero stands for.
+    /// The frequency at the antenna that corresponds to 0 Hz of the samples.
     pub(crate) fn centre_frequency_hz(&self) -> Option<f64> {
         Some(self.rf_reference_hz? - self.if_reference_hz.unwrap_or(0.0))
     }
 
-    /// Writes the payload of a context packet, and says in it whether it `changed`.
+    /// Writes the payload of a context packet, with its `changed` indicator.
     pub(crate) fn write(&self, changed: bool, fields: Fields) -> Vec<u8> {
         let is_difi = fields == Fields::Difi;
         let with = |value: Option<f64>| value.or(is_difi.then_some(0.0));
@@ -116,7 +116,7 @@ impl SignalContext {
         if let Some(point) = self.reference_point.or(is_difi.then_some(DIFI_POINT)) {
             put(REFERENCE_POINT_BIT, &point.to_be_bytes());
         }
-        // DIFI's band is as wide as the samples carry, where nobody says less.
+        // DIFI's band defaults to the bandwidth of the samples.
         let bandwidth_hz = self.bandwidth_hz.or(self.sample_rate_hz.filter(|_| is_difi));
         for (bit, hz) in [
             (29, bandwidth_hz),
@@ -135,7 +135,7 @@ impl SignalContext {
             put(16, &[0; 4]); // state and events: none enabled
         }
         if let Some(PayloadFormat(mut words)) = self.payload_format {
-            // The same for samples of whole bytes; DIFI wants it said so.
+            // The same for samples of whole bytes, but DIFI requires the flag.
             words[0] |= if is_difi { LINK_EFFICIENT } else { 0 };
             put(FORMAT_BIT, words.map(u32::to_be_bytes).as_flattened());
         }
@@ -143,7 +143,7 @@ impl SignalContext {
     }
 }
 
-/// Hertz and decibels are fixed-point numbers: the lower so many bits are a fraction.
+/// Hertz and decibels are fixed-point numbers: their lower bits are a fraction.
 fn decibels(level: u16) -> f64 {
     f64::from(level as i16) / RADIX_7
 }
@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn fields_are_found_whatever_stands_between_them() {
-        // Bandwidth, RF offset (not read), reference level, gain, rate, temperature (not read), format; a CIF1 with a field behind.
+        // Bandwidth, RF offset (not read), reference level, gain, rate, temperature (not read), format; a CIF1 with a
+        // field.
         let mut payload = (0xa000_0000u32 | 1 << 26 | 1 << 24 | 1 << 23 | 1 << 21 | 1 << 18 | 1 << 15 | 2)
             .to_be_bytes()
             .to_vec();

@@ -1,4 +1,4 @@
-//! What is missing before a packet: by its count, which has only four bits, and by its time where there is one.
+//! Packets missing before a packet: by its count, which has four bits, and by its time if there is one.
 
 use super::stamp::{Fraction, Stamp};
 
@@ -6,12 +6,12 @@ use super::stamp::{Fraction, Stamp};
 #[derive(Debug, Clone)]
 pub(crate) struct Continuity {
     before: Option<Before>,
-    /// Bit k: the packet k places behind the newest did not come.
+    /// Bit k: the packet k places before the newest is missing.
     missing: u64,
     late_in_a_row: u32,
-    /// What should count samples counts packets, as FlexRadio has it.
+    /// Whether a fraction that should count samples counts packets, as FlexRadio's does.
     counts_packets: bool,
-    /// Only the count tells of gaps.
+    /// Whether gaps come from the count alone.
     ignores_time: bool,
 }
 
@@ -22,29 +22,29 @@ struct Before {
     samples: u32,
 }
 
-/// How a packet relates to those before it.
+/// Relation of a packet to the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The next one there is.
+    /// The next packet.
     Next(Missing),
-    /// One that was missing, so many places behind the newest.
+    /// A missing packet, `back` places before the newest.
     Late {
-        /// 1: right before it.
+        /// 1: the one before the newest.
         back: u64,
     },
-    /// One that came before.
+    /// A repeated packet.
     Duplicate,
-    /// The device began anew: what is missing is not known.
+    /// The device restarted: the number of missing packets is unknown.
     Restart,
 }
 
-/// What did not come before a packet.
+/// Missing before a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Missing {
     pub(crate) packets: u64,
-    /// Per channel, in all.
+    /// Per channel, in total.
     pub(crate) samples: u64,
-    /// Those of them that the device never sent, since its packets are counted without a gap.
+    /// The part that the device never sent, because its packet counts have no gap.
     pub(crate) device_samples: u64,
 }
 
@@ -53,12 +53,12 @@ impl Continuity {
         Self { before: None, missing: 0, late_in_a_row: 0, counts_packets: false, ignores_time }
     }
 
-    /// What comes next is of another sender: nothing is missing before it.
+    /// The next packet is of another sender: none is missing before it.
     pub(crate) fn forget(&mut self) {
         *self = Self::new(self.ignores_time);
     }
 
-    /// Takes the next packet, of `samples` samples per channel.
+    /// Handles the next packet, of `samples` samples per channel.
     #[inline]
     pub(crate) fn step(&mut self, count: u8, stamp: Stamp, samples: u32, rate_hz: f64) -> Step {
         self.counts_packets |= self.before.as_ref().is_some_and(|before| before.is_by_packet(count, &stamp));
@@ -69,7 +69,7 @@ impl Continuity {
         match step {
             Step::Next(Missing { packets, .. }) => {
                 self.late_in_a_row = 0;
-                // What was k behind the newest is further behind now, and those in between did not come.
+                // Shifts the window. The packets in between are missing.
                 let shift = packets.saturating_add(1).min(64) as u32;
                 let gone = (1u64 << packets.min(63)) - 1;
                 self.missing = self.missing.checked_shl(shift).unwrap_or(0) | gone << 1;
@@ -104,7 +104,7 @@ impl Continuity {
         let is_blind = self.ignores_time || self.counts_packets;
         let elapsed = if is_blind { None } else { stamp.since(&before.stamp, rate_hz) };
         let Some(elapsed) = elapsed else {
-            // One of those that just went missing is more likely than nearly sixteen that are lost in a row.
+            // One of the packets missing is more likely than nearly sixteen lost in a row.
             let back = 15 - ahead;
             let was_missing = back >= 1 && self.missing >> back & 1 == 1;
             return if was_missing && ahead > 0 { self.behind(back) } else { by_count(ahead) };
@@ -116,7 +116,7 @@ impl Continuity {
             return Step::Next(Missing::default());
         }
         if gap < 0.0 {
-            // What is counted in order is in order, however its clock jumps.
+            // Packets whose counts are in order are in order, although the clock jumps.
             return if ahead == 0 {
                 by_count(0)
             } else {
@@ -134,20 +134,20 @@ impl Continuity {
         Step::Next(Missing { packets, samples, device_samples: samples.saturating_sub(sent) })
     }
 
-    /// A packet that is so many behind the newest.
+    /// A packet `back` places before the newest.
     fn behind(&self, back: u64) -> Step {
         if back < 64 && self.missing >> back & 1 == 1 { Step::Late { back } } else { Step::Duplicate }
     }
 }
 
 impl Before {
-    /// Whether the fraction of the next packet went on by packets, though it should count samples.
+    /// Whether the next packet's fraction counts packets, although it should count samples.
     fn is_by_packet(&self, count: u8, stamp: &Stamp) -> bool {
         let ahead = u64::from(count.wrapping_sub(self.count).wrapping_sub(1) & 15);
         u64::from(self.samples) > ahead + 1 && self.packets_between(stamp, ahead) == Some(ahead)
     }
 
-    /// Packets between this and the next, where the fractions count packets and fit the counts of both.
+    /// Packets up to the next, if the fractions count packets and match both counts.
     fn packets_between(&self, stamp: &Stamp, ahead: u64) -> Option<u64> {
         let is_count = matches!(stamp.kind, Fraction::SampleCount | Fraction::FreeRunning);
         if !is_count || (stamp.kind, stamp.clock) != (self.stamp.kind, self.stamp.clock) {
@@ -158,13 +158,13 @@ impl Before {
     }
 }
 
-/// So many late ones in a row are none: the device counts anew.
+/// After this many late packets in a row, the device has restarted its count.
 const LATE_MAX: u32 = 32;
-/// A greater jump is no gap: somebody set the clock.
+/// A larger jump is not a gap: the clock was set.
 const GAP_S_MAX: f64 = 600.0;
-/// More packets are no gap: the device counts anew.
+/// More packets are not a gap: the device has restarted.
 const PACKETS_MAX: u64 = 1 << 20;
-/// The same where the rate is not known.
+/// The same for an unknown rate.
 const GAP_SAMPLES_MAX: f64 = (1u64 << 40) as f64;
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
         Stamp { clock, seconds: seconds as u32, kind, fraction }
     }
 
-    /// Packets by their number, each after as many samples as there are before it.
+    /// Feeds packets by number, each at its sample index.
     fn steps(kind: Fraction, numbers: &[u64]) -> Vec<Step> {
         let mut continuity = Continuity::new(false);
         let step = |number: &u64| {
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_count_of_packets_where_samples_belong_makes_no_gap_and_drops_nothing() {
-        // FlexRadio: the seconds go on, and the fraction counts packets, from 0 in each second or on and on.
+        // FlexRadio: the seconds are right, and the fraction counts packets, per second or without end.
         for is_reset in [true, false] {
             let mut continuity = Continuity::new(false);
             let per_second = 375u64;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is lost, and however much in a row: with times all of it is counted, to the packet.
+        /// With times, every loss is counted exactly, however long.
         #[test]
         fn with_times_every_loss_is_counted(
             kind in prop::sample::select(vec![Fraction::SampleCount, Fraction::Picoseconds, Fraction::FreeRunning]),

@@ -1,4 +1,4 @@
-//! Packets become frames.
+//! Converts packets to frames.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,35 +12,35 @@ use super::byte_order;
 use super::class::Class;
 use super::context::SignalContext;
 use super::continuity::{Continuity, Missing, Step};
-use super::heard::Heard;
 use super::payload_format::Shape;
 use super::prologue::{Kind, Prologue};
 use super::stamp::Stamp;
+use super::streams::Streams;
 use super::template::{Packet, Template};
 use super::uri::Vita49Stream;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::session::Limit;
 
-/// What turns packets into frames.
+/// Converts packets to frames.
 #[derive(Debug)]
 pub(crate) struct Intake {
     name: Vita49Stream,
-    heard: Heard,
-    /// The stream that is taken, once one is: its identifier, where it has one.
+    streams: Streams,
+    /// Identifier of the selected stream, once there is one. The inner `None`: it has no identifier.
     stream: Option<Option<u32>>,
     class: Option<Class>,
     shape: Option<Shape>,
-    /// Of the bytes of its numbers, once it is known.
+    /// Byte order of its numbers, once known.
     order: Option<Order>,
     template: Option<Template>,
     continuity: Continuity,
     pub(crate) tracker: StreamTracker,
     pub(crate) next: Header,
     description: Option<Arc<Description>>,
-    /// What is said of the stream has changed, at this time.
+    /// Time of a change of the context.
     changed: Option<Stamp>,
-    /// Since when samples come of which nobody says what they are.
+    /// Start of samples without a known format.
     unknown_since: Option<Instant>,
     batch: Option<BatchMut>,
     pub(crate) limit: Limit,
@@ -48,7 +48,7 @@ pub(crate) struct Intake {
     pub(crate) refusals: Refusals,
 }
 
-/// What was counted beside what is missing and refused.
+/// Counts beside missing and refused packets.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,
@@ -59,21 +59,21 @@ pub(crate) struct Counts {
     pub(crate) restarts: u64,
     /// Packets of samples that are of another stream.
     pub(crate) other_streams: u64,
-    /// Packets of samples that came before anybody said what they are.
+    /// Packets of samples before their format was known.
     pub(crate) unknown: u64,
-    /// Packets that say that the device lost samples, or that samples clipped.
+    /// Packets that report lost or clipped samples.
     pub(crate) sample_loss: u64,
     pub(crate) over_range: u64,
-    /// Those for which there was no memory, since what follows is too slow.
+    /// Packets dropped for lack of memory, because the consumer is too slow.
     pub(crate) starved: u64,
 }
 
-/// Where frames go.
+/// Destination of frames.
 pub(crate) struct Onward<'a> {
     pub(crate) chunk: &'a dyn Fn() -> Option<BatchMut>,
     pub(crate) output: &'a mut Outputs,
     pub(crate) ctx: &'a Context,
-    /// When what is taken now arrived, on the monotonic clock.
+    /// Arrival time of the present datagram, on the monotonic clock.
     pub(crate) now: Instant,
     pub(crate) now_ns: u64,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Onward<'a> {
 impl Intake {
     pub(crate) fn new(name: Vita49Stream) -> Self {
         Self {
-            heard: Heard::default(),
+            streams: Streams::default(),
             stream: name.stream_id.map(Some),
             class: None,
             shape: name.shape(),
@@ -101,9 +101,9 @@ impl Intake {
         }
     }
 
-    /// Another sender has come: what was said of its predecessor's streams does not hold.
+    /// A new sender: the contexts of the previous one do not hold.
     pub(crate) fn begin(&mut self) {
-        self.heard.forget();
+        self.streams.forget();
         self.stream = self.name.stream_id.map(Some);
         self.shape = self.name.shape();
         self.order = self.name.order;
@@ -114,16 +114,16 @@ impl Intake {
         self.continuity.forget();
     }
 
-    /// Takes a datagram: a packet, or several back to back.
+    /// Handles a datagram: one packet, or several back to back.
     ///
     /// # Errors
-    /// [`Error::Vita49`] where the stream has samples of a kind that grebe has no format for, or nobody says what they are.
+    /// [`Error::Vita49`] if grebe has no format for the samples, or no context packet gives it.
     #[inline]
     pub(crate) fn take(&mut self, mut datagram: &[u8], onward: &mut Onward<'_>) -> Result<(), Error> {
         while !datagram.is_empty() {
             let taken = match self.template.as_ref().and_then(|template| template.read(datagram)) {
                 Some(packet) => self.enter(datagram, packet, onward),
-                None => self.look(datagram, onward)?,
+                None => self.enter_other(datagram, onward)?,
             };
             match taken {
                 Ok(packet_bytes) => datagram = &datagram[packet_bytes..],
@@ -136,9 +136,13 @@ impl Intake {
         Ok(())
     }
 
-    /// A packet that does not begin as the one before: another stream's, a context packet, or one of another size.
+    /// Handles a packet whose header differs from the previous one: of another stream, a context, or of another size.
     #[cold]
-    fn look(&mut self, bytes: &[u8], onward: &mut Onward<'_>) -> Result<Result<usize, Refusal>, Error> {
+    fn enter_other(
+        &mut self,
+        bytes: &[u8],
+        onward: &mut Onward<'_>,
+    ) -> Result<Result<usize, Refusal>, Error> {
         let (prologue, places) = match Prologue::read(bytes) {
             Ok(read) => read,
             Err(refusal) => return Ok(Err(refusal)),
@@ -148,8 +152,8 @@ impl Intake {
             return match SignalContext::read(payload) {
                 Ok(context) => {
                     self.counts.context_packets += 1;
-                    // A context packet has an identifier, always.
-                    self.heard.take(prologue.stream_id.unwrap_or(0), &context);
+                    // Context packets always have an identifier.
+                    self.streams.take(prologue.stream_id.unwrap_or(0), &context);
                     self.changed = Some(prologue.stamp);
                     self.follow_context()?;
                     Ok(Ok(places.packet_bytes))
@@ -159,7 +163,7 @@ impl Intake {
         }
         if *self.stream.get_or_insert(prologue.stream_id) != prologue.stream_id {
             self.counts.other_streams += 1;
-            if self.heard.note_other(prologue.stream_id.unwrap_or(0)) {
+            if self.streams.note_other(prologue.stream_id.unwrap_or(0)) {
                 self.changed = Some(prologue.stamp);
             }
             return Ok(Ok(places.packet_bytes));
@@ -174,7 +178,7 @@ impl Intake {
             let since = *self.unknown_since.get_or_insert(onward.now);
             if onward.now - since >= CONTEXT_WITHIN {
                 return Err(self.failed(
-                    "sends samples, and no context packet says what they are: add format= and rate= to its name, as in vrt://:4991?format=ci16&rate=2.4M",
+                    "sends samples, but no context packet with their format: add format= and rate= to its name, as in vrt://:4991?format=ci16&rate=2.4M",
                 ));
             }
             return Ok(Ok(places.packet_bytes));
@@ -193,10 +197,10 @@ impl Intake {
         Ok(packet.ok_or(Refusal::HeaderBytes).and_then(|packet| self.enter(bytes, packet, onward)))
     }
 
-    /// Takes over what context packets say of the stream that is taken.
+    /// Applies the context of the selected stream.
     fn follow_context(&mut self) -> Result<(), Error> {
         let Some(stream) = self.stream else { return Ok(()) };
-        let Some(context) = self.heard.of(stream) else { return Ok(()) };
+        let Some(context) = self.streams.of(stream) else { return Ok(()) };
         if self.name.rate_hz == 0.0 {
             self.next.sample_rate_hz = context.rate_hz().unwrap_or(0.0);
         }
@@ -227,7 +231,7 @@ impl Intake {
         }
     }
 
-    /// Makes a frame of a packet of the stream that is taken; how many bytes it has.
+    /// Makes a frame of a packet of the selected stream. Returns the packet's bytes.
     #[inline]
     fn enter(&mut self, bytes: &[u8], packet: Packet, onward: &mut Onward<'_>) -> Result<usize, Refusal> {
         let Packet { count, stamp, samples, packet_bytes, trailer, .. } = packet;
@@ -255,7 +259,7 @@ impl Intake {
             }
         };
         self.counts.packets += 1;
-        // Whatever numbers come: nothing overflows within a lifetime of honest ones.
+        // Wraps, because a sender may claim any number.
         self.next.sequence = self.next.sequence.wrapping_add(missing.packets);
         self.next.first_sample_index = self.next.first_sample_index.wrapping_add(missing.samples);
         self.next.sg_drops_total = self.next.sg_drops_total.wrapping_add(missing.device_samples);
@@ -288,7 +292,7 @@ impl Intake {
         Ok(packet_bytes)
     }
 
-    /// Floats show the order of their bytes; integers are as the standard has them.
+    /// Floats reveal their byte order. Integers follow the standard.
     #[cold]
     fn see_order(&mut self, shape: Shape, payload: &[u8], ctx: &Context) {
         let component = shape.format().component();
@@ -297,7 +301,7 @@ impl Intake {
         if self.order == Some(Order::Little) {
             let stream = self.stream_words();
             ctx.note(format!(
-                "{stream} sends its numbers with the lowest byte first, against VITA-49: they are read so; order=be in its name says otherwise"
+                "{stream} sends little-endian numbers, against VITA-49, and is read so; order=be in its name overrides this"
             ));
         }
     }
@@ -313,15 +317,15 @@ impl Intake {
         pushed.is_ok()
     }
 
-    /// What the stream is has changed: from the sample on that was made at the time of the context packet, if that is not behind.
+    /// Changes the description from the sample at the time of the context packet on, if that is still to come.
     #[cold]
     fn describe(&mut self, changed: &Stamp, stamp: &Stamp, header: &Header, onward: &mut Onward<'_>) {
         let ahead = changed.since(stamp, header.sample_rate_hz).map_or(0.0, |elapsed| elapsed.samples);
         let ahead = if header.sample_rate_hz > 0.0 { ahead.clamp(0.0, header.sample_rate_hz) } else { 0.0 };
         let first = header.first_sample_index.wrapping_add(ahead as u64);
-        let description = self.heard.describe(self.stream.flatten(), self.class, stamp, first);
+        let description = self.streams.describe(self.stream.flatten(), self.class, stamp, first);
         let is_same = self.description.as_ref().is_some_and(|known| {
-            // Another reading of the same clock says nothing new.
+            // Another reading of the same clock is not a change.
             let clock =
                 if known.clock.is_some() { description.clock.and(known.clock) } else { description.clock };
             **known
@@ -341,22 +345,22 @@ impl Intake {
         if let Some(batch) = self.batch.take_if(|batch| !batch.is_empty()) {
             self.limit.send(batch.freeze(), output, ctx);
         }
-        // One that is empty may be of an earlier description.
+        // An empty batch may have an earlier description.
         if let Some(batch) = &mut self.batch {
             batch.describe(self.description.as_ref());
         }
     }
 
-    /// How many other streams of samples come to the port.
+    /// Number of other streams of samples on the port.
     pub(crate) fn other_streams(&self) -> usize {
-        self.heard.others()
+        self.streams.others()
     }
 }
 
-/// Samples of which no context packet says for so long what they are will not be explained any more.
+/// Timeout for the context packet that gives the format of samples.
 const CONTEXT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A stage that takes datagrams from memory, and hands out the intake when it ends.
+/// A stage that reads datagrams from memory, and returns the intake at its end.
 #[cfg(any(test, fuzzing))]
 #[derive(Debug)]
 pub(crate) struct Datagrams {
@@ -389,7 +393,7 @@ impl grebe_flow::Stage for Datagrams {
             return Ok(grebe_flow::Outcome::Produced);
         }
         intake.hand_on(output, ctx);
-        // Who asks for it still is there; the fuzz target does not.
+        // The fuzz target does not wait for it.
         if let Some(intake) = self.intake.take() {
             let _ = self.taken.send(intake);
         }
@@ -397,7 +401,7 @@ impl grebe_flow::Stage for Datagrams {
     }
 }
 
-/// Datagrams come, of which the first byte chooses what the name of the stream says: nothing panics, and what goes on is whole.
+/// Feeds datagrams; the first byte selects the name. Nothing panics, and the output is whole.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(choice: u8, datagrams: Vec<Vec<u8>>) {
     let names = [

@@ -13,11 +13,12 @@ use crate::scheme::{End, Scheme as _};
 stream_kinds! {
     /// Receives VITA-49 packets over UDP, DIFI among them.
     source Vita49In = "vita49_in" of Vita49Stream {
-        /// The address to listen on: vrt://:4991; ?stream=0x1f takes that stream, ?format=ci16&rate=2.4M says what context packets do not.
+        /// The address to listen on: vrt://:4991. ?stream=0x1f selects a stream, ?format=ci16&rate=2.4M replaces
+        /// context packets.
         uri,
         /// Ends after this many samples per channel, or with the stream.
         samples,
-        /// Fails once the sender has been silent for this long, also where it never came.
+        /// Fails when the sender is silent for this long, also before its first packet.
         idle_timeout,
     }
 }
@@ -26,9 +27,9 @@ stream_kinds! {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Vita49Out {
-    /// The receiver's address: vrt://HOST:PORT; ?profile=difi, ?stream=0x1f, ?time=gps say how.
+    /// The receiver's address: vrt://HOST:PORT; options ?profile=difi, ?stream=0x1f, ?time=gps.
     uri: String,
-    /// Bytes of a packet at most; 1400 where it is not given, and no more than 10 ms of the signal.
+    /// Maximum bytes of a packet; default 1400, and at most 10 ms of the signal.
     datagram_size: Option<SizeBytes>,
 }
 

@@ -1,4 +1,4 @@
-//! Frames become packets of one size, laid out back to back as they leave.
+//! Converts frames to packets of one size, back to back.
 //!
 //! ```text
 //!  frames  | 640 samples | 640 samples | 640 samples |
@@ -13,24 +13,24 @@ use super::payload_format::Shape;
 use super::prologue::{Prologue, WORD};
 use super::stamp::Stamp;
 
-/// Packets of one stream that are being filled.
+/// Packets of one stream, partly filled.
 #[derive(Debug)]
 pub(crate) struct Packets {
     shape: Shape,
-    /// What stands before each payload, but for its count and its time.
+    /// The header of each packet, except its count and its time.
     prologue: Prologue,
     head_bytes: usize,
     packet_samples: usize,
     bytes: Vec<u8>,
-    /// Packets that are whole, and samples of the one behind them.
+    /// Number of full packets, and samples of the next one.
     whole: usize,
     filled: usize,
-    /// When the packet that is being filled begins.
+    /// Time of the packet in progress.
     stamp: Stamp,
 }
 
 impl Packets {
-    /// Packets of at most `packet_bytes` and `samples_max` samples per channel, of one word of samples at least.
+    /// Packets of at most `packet_bytes` and `samples_max` samples per channel, with at least one word of samples.
     pub(crate) fn new(shape: Shape, prologue: Prologue, packet_bytes: usize, samples_max: usize) -> Self {
         let head_bytes = prologue.bytes();
         let sample_bytes = shape.sample_bytes();
@@ -38,7 +38,7 @@ impl Packets {
         let is_padded = prologue.class.is_none() && !sample_bytes.is_multiple_of(WORD);
         let head_bytes_max = head_bytes + if is_padded { Class::BYTES } else { 0 };
         let fits = packet_bytes.min(PACKET_BYTES_MAX).saturating_sub(head_bytes_max) / sample_bytes;
-        // So that samples fill whole words.
+        // Samples must fill whole words.
         let step = match sample_bytes % WORD {
             0 => 1,
             2 => 2,
@@ -77,8 +77,8 @@ impl Packets {
         self.head_bytes + self.packet_samples * self.shape.sample_bytes()
     }
 
-    /// Takes samples of a frame from `from` on, as many as the packet that is being filled holds: how many. There is room, unless
-    /// [`is_full`](Self::is_full). `stamp` says when it begins, where it does.
+    /// Adds samples of a frame from `from` on to the packet in progress. Returns their number. Requires room: see
+    /// [`is_full`](Self::is_full). `stamp` gives the time of a new packet.
     #[inline]
     pub(crate) fn fill(&mut self, frame: &Frame<'_>, from: usize, stamp: impl FnOnce() -> Stamp) -> usize {
         let length = frame.header().block_length_samples as usize;
@@ -119,23 +119,23 @@ impl Packets {
         (self.whole, self.filled) = (self.whole + 1, 0);
     }
 
-    /// Counts packets that are not there.
+    /// Counts packets of a gap.
     pub(crate) fn skip(&mut self, packets: u64) {
         self.prologue.count = self.prologue.count.wrapping_add(packets as u8) & 15;
     }
 
-    /// Whether there is no room for another.
+    /// Whether there is no room for another packet.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (self.whole + 1) * self.packet_bytes() > self.bytes.len()
     }
 
-    /// The packets that are whole, back to back, and the bytes of each.
+    /// The full packets, back to back, and the bytes of each.
     pub(crate) fn whole(&self) -> (&[u8], usize) {
         (&self.bytes[..self.whole * self.packet_bytes()], self.packet_bytes())
     }
 
-    /// The whole packets have left: the one that is being filled comes first.
+    /// Removes the full packets, which were sent.
     pub(crate) fn sent(&mut self) {
         let begin = self.whole * self.packet_bytes();
         if self.whole > 0 && self.filled > 0 {
@@ -145,7 +145,7 @@ impl Packets {
         self.whole = 0;
     }
 
-    /// The packet that is being filled, as it is, where a gap or the end comes: a short one. The whole ones have left.
+    /// The packet in progress as a short packet, before a gap or the end. The full ones must have been sent.
     pub(crate) fn take_short(&mut self) -> Option<Vec<u8>> {
         debug_assert_eq!(self.whole, 0);
         let payload_bytes = std::mem::take(&mut self.filled) * self.shape.sample_bytes();
@@ -155,7 +155,7 @@ impl Packets {
         let mut payload = self.bytes[self.head_bytes..self.head_bytes + payload_bytes].to_vec();
         payload.resize(payload_bytes.next_multiple_of(WORD), 0);
         let pad_bits = 8 * (payload.len() - payload_bytes) as u8;
-        // Only the class identifier has room to say that not all of it is samples.
+        // Only the class identifier can state the padding.
         let class = match self.prologue.class {
             None if pad_bits == 0 => None,
             class => Some(Class { pad_bits, ..class.unwrap_or(Class::NOBODYS) }),
@@ -168,7 +168,7 @@ impl Packets {
     }
 }
 
-/// What is filled before it leaves: as much as a batch of frames brings.
+/// Size of the buffer: packets of one batch of frames.
 const BUFFER_BYTES: usize = 128 << 10;
-/// What the field for a packet's length can say, and more than a datagram carries.
+/// Limit of the packet's length field, larger than a datagram.
 const PACKET_BYTES_MAX: usize = grebe_datagram::MAX_DATAGRAM_BYTES;

@@ -1,4 +1,4 @@
-//! How samples stand in a payload: the two words that context packets have for it, ANSI/VITA 49.2, section 9.13.3.
+//! Layout of samples in a payload: the two words of context packets, ANSI/VITA 49.2, section 9.13.3.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use grebe_recording::{Encoding, Order};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadFormat(pub(crate) [u32; 2]);
 
-/// Samples that can be taken: what each is, and how many channels stand side by side.
+/// A supported layout: the type of a sample, and the number of interleaved channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) encoding: Encoding,
@@ -22,12 +22,12 @@ impl Shape {
         Self { encoding: Encoding::new(format, Order::Big), channels }
     }
 
-    /// The same samples with their bytes in another order.
+    /// The same with another byte order.
     pub(crate) fn ordered(self, order: Order) -> Self {
         Self { encoding: Encoding::new(self.encoding.format, order), ..self }
     }
 
-    /// Of one sample of all channels.
+    /// Bytes of one sample of all channels.
     pub(crate) fn sample_bytes(self) -> usize {
         self.encoding.sample_bytes() * self.channels
     }
@@ -38,7 +38,7 @@ impl Shape {
 }
 
 impl PayloadFormat {
-    /// What says that samples have this shape.
+    /// The words for a layout.
     pub(crate) fn of(shape: Shape) -> Self {
         let format = shape.format();
         let bits = 8 * format.component().bytes() as u32;
@@ -52,7 +52,7 @@ impl PayloadFormat {
         Self([kind << 29 | item << 24 | (bits - 1) << 6 | (bits - 1), shape.channels as u32 - 1])
     }
 
-    /// The shape, where it is one of those that grebe has.
+    /// The layout, if grebe supports it.
     pub(crate) fn shape(self) -> Option<Shape> {
         let bits = self.item_bits();
         let is_plain = self.packing_bits() == bits && self.tags() == 0 && !self.is_repeated();
@@ -87,12 +87,12 @@ impl PayloadFormat {
         self.0[0] >> 24 & 0x1f
     }
 
-    /// Each sample stands there several times, or its components do.
+    /// Whether each sample or component is repeated.
     fn is_repeated(self) -> bool {
         self.0[0] >> 23 & 1 == 1 || self.0[1] >> 16 != 0
     }
 
-    /// Bits of tags beside each item.
+    /// Tag bits of each item.
     fn tags(self) -> u32 {
         (self.0[0] >> 20 & 7) + (self.0[0] >> 16 & 15)
     }
@@ -106,7 +106,7 @@ impl PayloadFormat {
     }
 }
 
-/// In words: `complex samples of 12-bit integers`.
+/// As a text: `complex samples of 12-bit integers`.
 impl fmt::Display for PayloadFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind() {

@@ -1,4 +1,4 @@
-//! What stands before and behind the payload of a packet: ANSI/VITA 49.2, section 5.1.
+//! Header and trailer of a packet: ANSI/VITA 49.2, section 5.1.
 //!
 //! ```text
 //!  word | 31..28 kind | 27 class? | 26 trailer? | 25 24 | 23 22 clock | 21 20 fraction | 19..16 count | 15..0 words |
@@ -12,48 +12,48 @@ use grebe_frame::Refusal;
 use super::class::Class;
 use super::stamp::{Fraction, Seconds, Stamp};
 
-/// What a packet is.
+/// Type of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Samples.
     Signal,
-    /// What the samples are.
+    /// Properties of the signal.
     Context,
 }
 
-/// All but the payload of a packet.
+/// The header of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prologue {
     pub(crate) kind: Kind,
-    /// A stream of samples may have none.
+    /// Optional for a stream of samples.
     pub(crate) stream_id: Option<u32>,
     pub(crate) class: Option<Class>,
     pub(crate) stamp: Stamp,
-    /// Of the stream's packets of this kind, modulo 16.
+    /// Of this kind of packet in the stream, modulo 16.
     pub(crate) count: u8,
     pub(crate) has_trailer: bool,
 }
 
-/// Where the parts of a packet lie that its first word tells of.
+/// Positions of the packet's parts, from its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Places {
     pub(crate) packet_bytes: usize,
     pub(crate) class: Option<usize>,
     pub(crate) seconds: Option<usize>,
     pub(crate) fraction: Option<usize>,
-    /// Where the payload begins, and the trailer, or the packet's end where it has none.
+    /// Start of the payload; start of the trailer, or the packet's end without one.
     pub(crate) payload: usize,
     pub(crate) payload_end: usize,
 }
 
 impl Prologue {
-    /// The most bytes before a payload.
+    /// Maximum bytes of a header.
     pub(crate) const BYTES_MAX: usize = WORD + WORD + Class::BYTES + WORD + 2 * WORD;
 
-    /// Reads the packet that `bytes` begin with: what it says, where its payload is, and how long it is in all.
+    /// Reads the packet at the start of `bytes`: its header, the position of its payload, and its length.
     ///
     /// # Errors
-    /// The first reason for which it is none that can be taken: too short, cut off, of another kind (commands, extensions, spectra).
+    /// The first reason against it: too short, cut off, or of another kind (commands, extensions, spectra).
     pub(crate) fn read(bytes: &[u8]) -> Result<(Self, Places), Refusal> {
         let word = first_word(bytes).ok_or(Refusal::Short)?;
         let (kind, has_stream_id) = match word >> 28 {
@@ -63,7 +63,7 @@ impl Prologue {
             _ => return Err(Refusal::Kind),
         };
         let has_trailer = kind == Kind::Signal && word & TRAILER != 0;
-        // Lines of a spectrum are no samples in time.
+        // Spectra are not samples in time.
         if kind == Kind::Signal && word & SPECTRUM != 0 {
             return Err(Refusal::Kind);
         }
@@ -111,7 +111,8 @@ impl Prologue {
         Ok((prologue, places))
     }
 
-    /// Writes it before a payload of so many bytes, which are whole words: how many bytes it takes. There is no trailer.
+    /// Writes the header of a payload of `payload_bytes`, in whole words. Returns the header's bytes. There is no
+    /// trailer.
     pub(crate) fn write(&self, payload_bytes: usize, out: &mut [u8; Self::BYTES_MAX]) -> usize {
         let kind = match (self.kind, self.stream_id) {
             (Kind::Signal, None) => 0,
@@ -122,7 +123,7 @@ impl Prologue {
         let length = self.bytes();
         let words = (length + payload_bytes) / WORD;
         debug_assert!(payload_bytes.is_multiple_of(WORD) && words <= 0xffff);
-        // Bit 25 tells receivers of VITA 49.0 that this is 49.2 and not theirs: nothing here needs it.
+        // Bit 25 marks 49.2 for receivers of 49.0. No feature used here needs it.
         let word = (kind << 28)
             | if self.class.is_some() { CLASS } else { 0 }
             | if self.is_general() { GENERAL_TIMING } else { 0 }
@@ -147,12 +148,12 @@ impl Prologue {
         length
     }
 
-    /// DIFI has its context packets say that they hold from about their time on, and not from that sample on.
+    /// DIFI's context packets hold from about their time on, not from an exact sample.
     fn is_general(&self) -> bool {
         self.kind == Kind::Context && self.class == Some(Class::DIFI_CONTEXT)
     }
 
-    /// How many bytes it takes.
+    /// Bytes of the header.
     pub(crate) fn bytes(&self) -> usize {
         WORD + if self.stream_id.is_some() { WORD } else { 0 }
             + if self.class.is_some() { Class::BYTES } else { 0 }
@@ -167,7 +168,7 @@ impl Places {
     }
 }
 
-/// What a trailer says went wrong with the samples before it.
+/// Flags of a trailer about the samples before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Trailer {
     /// Samples clipped.
@@ -178,13 +179,13 @@ pub(crate) struct Trailer {
 
 impl Trailer {
     pub(crate) fn read(word: u32) -> Self {
-        // A bit holds where the one that enables it, 12 above it, is set.
+        // A bit is valid if its enable bit, 12 above, is set.
         let says = |bit: u32| word >> bit & word >> (bit + 12) & 1 == 1;
         Self { is_over_range: says(13), is_sample_loss: says(12) }
     }
 }
 
-/// The word that a packet begins with.
+/// The first word of a packet.
 #[inline]
 pub(crate) fn first_word(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.first_chunk()?))
@@ -196,14 +197,14 @@ pub(crate) fn count_of(word: u32) -> u8 {
     (word >> 16 & 15) as u8
 }
 
-/// The bytes at a place that is known to lie within them.
+/// The bytes at a position known to be within range.
 #[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
 }
 
 pub(crate) const WORD: usize = 4;
-/// What changes from packet to packet in the first word.
+/// The bits of the first word that change from packet to packet.
 pub(crate) const COUNT: u32 = 15 << 16;
 const CLASS: u32 = 1 << 27;
 const TRAILER: u32 = 1 << 26;

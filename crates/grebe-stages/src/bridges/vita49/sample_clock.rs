@@ -1,6 +1,7 @@
-//! The time of each sample that is sent: that of the first, and then as many samples later as there are before it.
+//! Times of the sent samples, counted from the time of the first.
 //!
-//! It follows the samples and not the clock of this machine, as a device's own does: a receiver takes a time that jumps for a gap.
+//! Follows the samples and not this machine's clock, as a device's clock does, because receivers take a jump of the
+//! time for a gap.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ pub(crate) struct SampleClock {
     picoseconds: u64,
     first_index: u64,
     rate_hz: f64,
-    /// Where the packet before this one began, and what the present one is expected to: no packet divides.
+    /// Start of the last packet, and the expected next one: avoids a division per packet.
     latest: Latest,
 }
 
@@ -50,7 +51,7 @@ impl SampleClock {
         Self { kind, seconds, picoseconds, first_index, rate_hz, latest }
     }
 
-    /// The stamp of a packet that begins with this sample; each begins behind the one before.
+    /// The stamp of a packet that begins with this sample, in increasing order.
     #[inline]
     pub(crate) fn stamp_at(&mut self, index: u64) -> Stamp {
         let clock = match self.kind {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// After millions of packets a time is what it is by one multiplication, to a picosecond.
+        /// After millions of packets the time equals one multiplication to a picosecond.
         #[test]
         fn steps_do_not_drift(step in 1u64..10_000, rate in 1_000u64..10_000_000_000, nanos in 0u32..1_000_000_000) {
             let time = UNIX_EPOCH + Duration::new(1_700_000_000, nanos);

@@ -11,11 +11,11 @@ use grebe_process::stream::is_same;
 
 use super::class::Class;
 use super::context::{Fields, SignalContext};
-use super::heard::REFERENCE_LEVEL;
 use super::packets::Packets;
 use super::payload_format::{PayloadFormat, Shape};
 use super::prologue::{Kind, Prologue};
 use super::sample_clock::SampleClock;
+use super::streams::REFERENCE_LEVEL;
 use super::uri::{Profile, Time, Vita49Stream};
 
 /// Sends a stream as VITA-49 packets of one size, but the last before a gap, a change or the end, with a context packet before the
@@ -25,7 +25,7 @@ pub(crate) struct Vita49Sink {
     sender: Sender,
     name: Vita49Stream,
     datagram_bytes: usize,
-    /// Whether somebody chose that size: else a packet has no more than 10 ms of the signal.
+    /// Whether the user chose the size. Otherwise a packet has at most 10 ms of the signal.
     is_asked: bool,
     packets: Option<Packets>,
     clock: SampleClock,
@@ -37,7 +37,7 @@ pub(crate) struct Vita49Sink {
     counters: Counted,
 }
 
-/// What receivers were told.
+/// The last context sent.
 #[derive(Debug)]
 struct Announced {
     description: Option<Arc<Description>>,
@@ -47,7 +47,7 @@ struct Announced {
 }
 
 impl Vita49Sink {
-    /// `asked_bytes`: of the datagrams; `path_bytes`: what suits the path.
+    /// `asked_bytes`: requested size of datagrams; `path_bytes`: the size that suits the path.
     pub(crate) fn new(
         sender: Sender,
         name: Vita49Stream,
@@ -89,7 +89,7 @@ impl Vita49Sink {
             if gap > 0 {
                 self.send_all()?;
                 self.gap_samples += gap;
-                // A receiver that knows the size of packets finds the gap by their count, and by their time in any case.
+                // A receiver that knows the packet size finds the gap by their count, and in any case by their time.
                 if let Some(packets) = &mut self.packets {
                     packets.skip(gap.div_ceil(packets.packet_samples() as u64));
                 }
@@ -109,7 +109,7 @@ impl Vita49Sink {
         self.send_whole()
     }
 
-    /// Whether a frame is of other samples than those before it, or of another stream.
+    /// Whether a frame has other properties than the previous one, or is of another stream.
     fn changes(&self, header: &Header) -> bool {
         let is_alike = self.packets.as_ref().is_some_and(|packets| {
             let shape = packets.shape();
@@ -118,7 +118,7 @@ impl Vita49Sink {
         !is_alike || header.sample_rate_hz != self.rate_hz || header.first_sample_index < self.next_index
     }
 
-    /// Samples of this kind begin.
+    /// Starts packets for samples of this kind.
     #[cold]
     fn begin(&mut self, header: &Header, batch: &Batch) -> StageResult<()> {
         self.send_all()?;
@@ -127,13 +127,13 @@ impl Vita49Sink {
             matches!(header.format, SampleFormat::Ci8 | SampleFormat::Ci16) && header.channel_count == 1;
         if is_difi && !is_plain {
             let what = format!(
-                "the stream is {} in {} channels, and DIFI carries ci8 and ci16 in one: put convert or select before it, or leave profile=difi out",
+                "the stream is {} in {} channels, but DIFI carries ci8 and ci16 in one: put convert or select before it, or omit profile=difi",
                 header.format, header.channel_count
             );
             return Err(grebe_process::Error::Takes { what }.into());
         }
         let time = batch.description().and_then(|it| it.time_of(header, header.first_sample_index));
-        // Without a rate no time is known but that of the first sample.
+        // Without a rate, only the time of the first sample is known.
         let kind = if header.sample_rate_hz > 0.0 || self.name.time == Time::None {
             self.name.time
         } else {
@@ -164,7 +164,7 @@ impl Vita49Sink {
         self.name.stream_id.unwrap_or(1)
     }
 
-    /// Says what the stream is, where that changed or was not said for a while.
+    /// Sends a context packet after a change or an interval.
     fn announce(&mut self, batch: &Batch, index: u64) -> StageResult<()> {
         let is_other = !is_same(self.announced.description.as_ref(), batch.description());
         let is_due = self.announced.at.elapsed() >= CONTEXT_EVERY;
@@ -223,7 +223,7 @@ impl Vita49Sink {
         Ok(sending.flush()?)
     }
 
-    /// Sends the packets that are full.
+    /// Sends the full packets.
     fn send_whole(&mut self) -> StageResult<()> {
         let Some(packets) = &mut self.packets else { return Ok(()) };
         let (run, packet_bytes) = packets.whole();
@@ -236,7 +236,7 @@ impl Vita49Sink {
         Ok(())
     }
 
-    /// The same, and the one that is not.
+    /// Sends the full packets and the partial one.
     fn send_all(&mut self) -> StageResult<()> {
         self.send_whole()?;
         if let Some(short) = self.packets.as_mut().and_then(Packets::take_short) {
@@ -247,7 +247,7 @@ impl Vita49Sink {
         Ok(())
     }
 
-    /// Says that the stream is over.
+    /// Ends the stream.
     fn send_end(&mut self) -> StageResult<()> {
         self.send_all()?;
         let mut sending = self.sender.batch();
@@ -262,7 +262,7 @@ impl Vita49Sink {
         self.counters.refused.set(sent.refused);
         self.counters.unsent.set(sent.unsent);
         self.counters.gap_samples.set(self.gap_samples);
-        self.outage.look(&self.sender, |words| ctx.note(words));
+        self.outage.update(&self.sender, |words| ctx.note(words));
     }
 }
 
@@ -285,7 +285,7 @@ impl Stage for Vita49Sink {
     }
 }
 
-/// A context packet that got lost is made up for soon.
+/// Repeats soon, because a context packet may be lost.
 const CONTEXT_EVERY: Duration = Duration::from_millis(100);
 const PACKET_S_MAX: f64 = 0.010;
 grebe_flow::counters! {

@@ -13,8 +13,8 @@ use super::uri::Vita49Stream;
 use crate::session::{Bounded, Limit, Senders, Silence, Whose};
 use crate::transport::SecondSender;
 
-/// Receives VITA-49 packets from one sender, which is the first, until it has been silent for half a second. An empty datagram of its
-/// sender ends the stream: grebe sends one.
+/// Receives VITA-49 packets from one sender: the first, until it is silent for half a second. Its empty datagram ends
+/// the stream (grebe sends one).
 #[derive(Debug)]
 pub(crate) struct Vita49Source {
     receiver: Receiver<Vec<u8>>,
@@ -29,14 +29,14 @@ impl Vita49Source {
         Self {
             receiver,
             pool: None,
-            // Some devices send context packets from a port of their own.
+            // Some devices send context packets from another port.
             senders: Senders::new(|one, other| one.ip() == other.ip()),
             intake: Intake::new(name),
             counters: Counted::default(),
         }
     }
 
-    /// Who else sends to the port.
+    /// Another sender to the port.
     pub(crate) fn second_sender(&self) -> SecondSender {
         self.senders.second()
     }
@@ -47,7 +47,7 @@ impl Vita49Source {
         self.counters.packets.set(counts.packets);
         self.counters.context_packets.set(counts.context_packets);
         self.counters.lost_frames.set(
-            // What came late was counted as lost until then.
+            // Late packets were counted as lost before.
             counted.lost_frames.saturating_sub(counts.late),
         );
         self.counters.lost_samples.set(counted.lost_samples.saturating_sub(counts.late_samples));

@@ -1,8 +1,8 @@
-//! When a packet's first sample was made, as VITA-49 says it: whole seconds of some clock, and a fraction that may be a time or a count.
+//! Time of a packet's first sample in VITA-49: whole seconds of a clock, and a fraction that is a time or a count.
 
 use std::fmt;
 
-/// What the whole seconds count from.
+/// Epoch of the whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub(crate) enum Seconds {
@@ -12,21 +12,21 @@ pub(crate) enum Seconds {
     Utc = 1,
     /// Since 6 January 1980, without leap seconds.
     Gps = 2,
-    /// Since whatever the device says.
+    /// An epoch of the device.
     Other = 3,
 }
 
-/// What the fraction is.
+/// Type of the fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub(crate) enum Fraction {
     #[default]
     None = 0,
-    /// Samples since the second began.
+    /// Samples since the start of the second.
     SampleCount = 1,
-    /// Picoseconds since the second began.
+    /// Picoseconds since the start of the second.
     Picoseconds = 2,
-    /// Samples since whenever, without regard to seconds.
+    /// Samples since an arbitrary start, independent of seconds.
     FreeRunning = 3,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Stamp {
     pub(crate) fraction: u64,
 }
 
-/// How much later one stamp is than another.
+/// Difference of two stamps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Elapsed {
     pub(crate) samples: f64,
-    /// It was counted; else it is a time, which may be rounded.
+    /// Whether it is an exact count. Otherwise it is a rounded time.
     pub(crate) is_count: bool,
 }
 
@@ -87,7 +87,7 @@ impl Stamp {
         }
     }
 
-    /// The stamp of a time in UTC, given as whole seconds since 1970 and picoseconds; seconds that no packet can say are cut off.
+    /// The stamp of a UTC time, given as whole seconds since 1970 and picoseconds. Truncates seconds to the field.
     pub(crate) fn at(clock: Seconds, unix_time_s: u64, picoseconds: u64) -> Self {
         let seconds = match clock {
             Seconds::Gps => (unix_time_s + GPS_AHEAD_S).saturating_sub(GPS_EPOCH_S),
@@ -96,7 +96,7 @@ impl Stamp {
         Self { clock, seconds: seconds as u32, kind: Fraction::Picoseconds, fraction: picoseconds }
     }
 
-    /// How many samples later than another of the same stream it is, where both say so. `rate_hz` is 0 where it is not known.
+    /// Samples since another stamp of the same stream, if both allow it. `rate_hz` is 0 if unknown.
     #[inline]
     pub(crate) fn since(&self, before: &Stamp, rate_hz: f64) -> Option<Elapsed> {
         if (self.clock, self.kind) != (before.clock, before.kind) {
@@ -120,7 +120,7 @@ impl Stamp {
     }
 }
 
-/// In words, for what a stream is said to be.
+/// As a text, for descriptions.
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let clock = match self.clock {
@@ -140,7 +140,7 @@ impl fmt::Display for Stamp {
 }
 
 const GPS_EPOCH_S: u64 = 315_964_800;
-/// Leap seconds between both clocks since 2017; there has been none since, and none is planned before 2035.
+/// Leap seconds between both clocks since 2017. None is planned before 2035.
 const GPS_AHEAD_S: u64 = 18;
 pub(crate) const PS_PER_S: u64 = 1_000_000_000_000;
 const PS: f64 = PS_PER_S as f64;
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(Stamp::at(Seconds::Gps, 1_704_067_200, 5_000), gps);
         let utc = Stamp::at(Seconds::Utc, 1_704_067_200, 5_000);
         assert_eq!(utc.unix_time_ns(), gps.unix_time_ns());
-        assert_eq!(Stamp { fraction: PS_PER_S, ..utc }.unix_time_ns(), None, "there is no such fraction");
+        assert_eq!(Stamp { fraction: PS_PER_S, ..utc }.unix_time_ns(), None, "an invalid fraction");
         assert_eq!(Stamp { kind: Fraction::SampleCount, ..utc }.unix_time_ns(), None);
     }
 

@@ -1,14 +1,15 @@
-//! The header of a stream hardly changes from packet to packet: what stays is compared as it stands, and only the rest is read.
+//! Header of a stream's packets, of which little changes: compares the constant part in one piece, and reads only the
+//! rest.
 
 use std::ops::Range;
 
 use super::prologue::{COUNT, Places, Prologue, Trailer, array_at, count_of, first_word};
 use super::stamp::{Fraction, Seconds, Stamp};
 
-/// What the packets of a stream begin with, as long as they are of one size.
+/// The common start of a stream's packets of one size.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
-    /// Without the count.
+    /// The first word without its count.
     word: u32,
     /// Stream and class identifier.
     fixed: [u8; FIXED_MAX],
@@ -21,12 +22,12 @@ pub(crate) struct Template {
     samples: u32,
 }
 
-/// What a packet has of its own, beside its samples.
+/// The variable parts of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) count: u8,
     pub(crate) stamp: Stamp,
-    /// Samples per channel, and where they are.
+    /// Samples per channel, and their position.
     pub(crate) samples: u32,
     pub(crate) payload: Range<usize>,
     pub(crate) packet_bytes: usize,
@@ -34,7 +35,7 @@ pub(crate) struct Packet {
 }
 
 impl Template {
-    /// Of a packet that was read, with so many samples per channel of `sample_bytes` each.
+    /// The template of a packet with `samples` samples per channel of `sample_bytes` each.
     pub(crate) fn of(
         packet: &[u8],
         prologue: &Prologue,
@@ -58,7 +59,7 @@ impl Template {
         }
     }
 
-    /// The packet that `bytes` begin with, where it begins as the others did.
+    /// The packet at the start of `bytes`, if its constant part matches.
     #[inline]
     pub(crate) fn read(&self, bytes: &[u8]) -> Option<Packet> {
         let word = first_word(bytes)?;

@@ -1,4 +1,4 @@
-//! Streams there and back, and packets as the standard draws them.
+//! Round trips, and packets by the standard's figures.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -48,7 +48,8 @@ fn batch(format: SampleFormat, channels: usize, rate_hz: f64, frames: &[(u64, us
     batch.freeze()
 }
 
-/// What a sink sends of batches, to its end. Each is taken before the next is sent: a socket's memory holds what one makes.
+/// Datagrams that a sink sends for batches. Each is received before the next is sent, because a socket's buffer holds
+/// only one batch.
 fn sent(query: &str, datagram_bytes: usize, batches: Vec<Batch>) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -77,14 +78,14 @@ fn sent(query: &str, datagram_bytes: usize, batches: Vec<Batch>) -> Vec<Vec<u8>>
     datagrams
 }
 
-/// What a source makes of datagrams, and what it has counted.
+/// Batches and counts of a source for datagrams.
 fn received(query: &str, datagrams: Vec<Vec<u8>>) -> (Vec<Batch>, Intake) {
     let (stage, counted) = Datagrams::new(Intake::new(name(&format!("vrt://:0?{query}"))), datagrams);
     let batches = StageBench::new(stage).unwrap().end().unwrap();
     (batches, counted.recv().unwrap())
 }
 
-/// Checks each sample, and answers the stretches that are there.
+/// Checks each sample, and returns the ranges present.
 fn check(batches: &[Batch]) -> Vec<(u64, u64)> {
     let mut stretches: Vec<(u64, u64)> = Vec::new();
     let first =
@@ -126,7 +127,7 @@ fn packets_are_of_one_size_and_gaps_show_in_count_and_time() {
             counts.push(packet[0] >> 16 & 15);
             samples += packet.len() - 5;
         } else {
-            // Changed: rate and format; nothing else is known.
+            // Changed: rate and format. Nothing else is known.
             let rate = 1_000_000u64 << 20;
             assert_eq!(packet[5..], [0x8020_8000, (rate >> 32) as u32, rate as u32, 0x2000_03cf, 0]);
         }
@@ -154,7 +155,7 @@ fn difi_is_what_its_specification_says() {
     assert_eq!(intake.counts.context_packets, 1);
 }
 
-/// Packets as the standard draws them.
+/// Packets by the standard's figures.
 struct Maker {
     index: u64,
     count: u32,
@@ -193,7 +194,7 @@ fn a_stream_is_taken_out_of_several_with_what_is_missing() {
     let mut maker = Maker { index: 0, count: 3 };
     let mut datagrams = vec![Maker::context(), vec![0x77; 20], vec![1, 2, 3]];
     for number in 0..200 {
-        // Its seconds are as long as they are, and 40 packets miss, which the count alone would take for 8.
+        // 40 packets are missing, which the count alone would take for 8.
         let data = maker.data(5, number == 150);
         if !(30..70).contains(&number) {
             datagrams.push(data);
@@ -232,7 +233,7 @@ fn samples_that_grebe_has_no_format_for_end_the_stream_with_words() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Every format, in every number of channels, in packets of every size: what comes back is what went in.
+    /// A round trip for every format, channel count and packet size.
     #[test]
     fn what_is_sent_comes_back(
         number in 0u8..10,
@@ -256,7 +257,7 @@ proptest! {
         prop_assert_eq!((header.format, header.channel_count as usize, header.sample_rate_hz), (format, channels, 48e3));
     }
 
-    /// Whatever packets are lost: with a time, all of it is counted.
+    /// With times, all lost packets are counted.
     #[test]
     fn lost_packets_are_counted_to_the_sample(
         time in prop::sample::select(vec!["utc", "gps", "samples"]),
@@ -268,7 +269,7 @@ proptest! {
         let total = data.len();
         prop_assert!((100..=150).contains(&total));
         let mut at = 0;
-        // What misses at either end nobody can know of.
+        // Losses at either end are invisible.
         let kept: Vec<Vec<u8>> = data.into_iter().filter(|_| {
             at += 1;
             numbers.next() == Some(true) || at == 1 || at == total

@@ -1,4 +1,4 @@
-//! What the name of a VITA-49 stream says.
+//! Options of a VITA-49 stream's name.
 
 use grebe_frame::SampleFormat;
 use grebe_process::query::{Pairs, Query, Words};
@@ -9,24 +9,24 @@ use crate::transport::HostPort;
 
 /// A stream of VITA-49 packets over UDP, as [`Uri::Vita49`](crate::Uri::Vita49) names it: `vrt://HOST:PORT`.
 ///
-/// | in the query | as a source | as a sink | without it |
+/// | in the query | as a source | as a sink | default |
 /// |---|---|---|---|
-/// | `stream=` | takes the stream with this identifier (`7`, `0x1f`) | gives it this one | the first that is heard; 1 |
-/// | `format=` | what the samples are, whatever context packets say | - | as context packets say |
-/// | `channels=` | how many stand side by side, with `format` | - | 1 |
-/// | `rate=` | samples per second and channel, whatever context packets say | - | as context packets say |
-/// | `order=` | `be` or `le`: which byte of a number comes first | - | big-endian, or what floats are seen to be |
-/// | `gaps=count` | only packet counts tell of gaps: for devices whose times jump | - | counts and times do |
+/// | `stream=` | the stream identifier to select (`7`, `0x1f`) | the identifier to send | the first received; 1 |
+/// | `format=` | format of samples; overrides context packets | - | from context packets |
+/// | `channels=` | number of interleaved channels, with `format` | - | 1 |
+/// | `rate=` | samples per second and channel; overrides context packets | - | from context packets |
+/// | `order=` | byte order: `be` or `le` | - | big-endian; floats by their magnitudes |
+/// | `gaps=count` | finds gaps by packet counts alone, for devices whose times jump | - | counts and times |
 /// | `profile=` | - | `vita49`, or `difi` | `vita49` |
 /// | `time=` | - | `utc`, `gps`, `samples` (a count of samples) or `none` | `utc` |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vita49Stream {
     pub(crate) at: HostPort,
     pub(crate) stream_id: Option<u32>,
-    /// Of the samples, where context packets are not to say it.
+    /// Of the samples, to override context packets.
     pub(crate) format: Option<SampleFormat>,
     pub(crate) channels: usize,
-    /// Samples per second and channel; 0: as context packets say.
+    /// Samples per second and channel; 0: from context packets.
     pub(crate) rate_hz: f64,
     /// Of the bytes of a number.
     pub(crate) order: Option<Order>,
@@ -35,7 +35,7 @@ pub struct Vita49Stream {
     pub(crate) time: Time,
 }
 
-/// Whose rules a sink keeps to.
+/// The rules that a sink follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Profile {
     /// The standard's.
@@ -45,7 +45,7 @@ pub(crate) enum Profile {
     Difi,
 }
 
-/// What a sink's packets say of their time.
+/// The time in a sink's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Time {
     #[default]
@@ -56,7 +56,7 @@ pub(crate) enum Time {
 }
 
 impl Vita49Stream {
-    /// Reads what stands behind `vrt://`.
+    /// Parses the part after `vrt://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
         let mut at = HostPort::parse("vrt", at)?;
@@ -99,12 +99,12 @@ impl Vita49Stream {
         self.at.write_multicast(pairs)
     }
 
-    /// The rate, where the name says it.
+    /// The rate, if the name states it.
     pub(super) fn known_rate_hz(&self) -> Option<f64> {
         Some(self.rate_hz).filter(|&rate_hz| rate_hz > 0.0)
     }
 
-    /// What the samples are, where the name says it.
+    /// The layout of samples, if the name states it.
     pub(crate) fn shape(&self) -> Option<Shape> {
         self.format.map(|format| Shape::new(format, self.channels))
     }

@@ -1,4 +1,4 @@
-//! A stream that is announced under a name, as a sink.
+//! A sink that announces a stream under a name.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use grebe_process::stream::is_same;
 use grebe_zenoh::{Announcement, Lab, StreamName, What};
 
 use crate::bridges::zenoh::on_request::OnRequest;
+use crate::bridges::zenoh::routes::own_route;
 use crate::bridges::zenoh::sink::Sending;
-use crate::bridges::zenoh::ways::own_way;
 use crate::error::Error;
 use crate::open::Transport;
 
-/// Announces a stream as long as it flows, and sends its frames by UDP to readers that ask for that, and over Zenoh to those that have no
-/// other way.
+/// Announces a stream while it flows. Sends its frames by UDP to readers that request it, and over Zenoh to readers
+/// without another route.
 #[derive(Debug)]
 pub(crate) struct AnnouncedSink {
     to: Sending,
-    /// `None`: this process sends no datagrams to who asks.
+    /// `None`: this process sends no datagrams on request.
     on_request: Option<OnRequest>,
     announcement: Announcement,
-    /// What is said of the stream.
+    /// The announced description.
     said: Option<(Header, Option<Arc<Description>>)>,
     counters: Counted,
 }
 
 impl AnnouncedSink {
-    /// `command` sends the stream, `ways` are the URIs by which it can be read elsewhere.
+    /// `command` is the process that sends the stream, `routes` are URIs by which other hosts can read it.
     ///
     /// # Errors
     /// The lab cannot be joined, or the name is taken.
@@ -35,15 +35,15 @@ impl AnnouncedSink {
         lab: &Lab,
         name: &StreamName,
         command: &str,
-        ways: &[String],
+        routes: &[String],
         transport: &Transport,
     ) -> Result<Self, Error> {
         let to = Sending::new(lab.sender(&lab.data_key(name), false)?);
-        let ways = ways.iter().cloned().chain([own_way(lab, name)]).collect();
+        let routes = routes.iter().cloned().chain([own_route(lab, name)]).collect();
         let udp_on_request = lab.has_udp_on_request();
-        // Whoever finds the name can ask.
+        // Every reader that finds the name may request datagrams.
         let on_request = udp_on_request.then(|| OnRequest::open(lab, name, transport)).transpose()?;
-        let what = What { ways, udp_on_request, ..What::of_this_process(command) };
+        let what = What { routes, udp_on_request, ..What::of_this_process(command) };
         let announcement = lab.announce(name, what)?;
         Ok(Self { to, on_request, announcement, said: None, counters: Counted::default() })
     }
@@ -55,7 +55,7 @@ impl AnnouncedSink {
         self.counters.udp_readers.set(readers as u64);
     }
 
-    /// Says what the stream is, where that is news.
+    /// Announces the description after a change.
     fn say(&mut self, batch: &Batch) {
         let Some(header) = batch.frames().last().map(|frame| frame.header()) else { return };
         let description = batch.description();
@@ -71,7 +71,7 @@ impl AnnouncedSink {
             what.format = header.format.to_string();
             what.channels = header.channel_count;
             what.sample_rate_hz = header.sample_rate_hz;
-            // A window of annotations is of the moment.
+            // Annotations describe the moment, so they are not announced.
             let lasting =
                 |it: &Arc<Description>| Box::new(Description { annotations: Vec::new(), ..(**it).clone() });
             what.description = description.map(lasting);

@@ -1,4 +1,4 @@
-//! A reader that asks a producer for datagrams, and looks after whether they come.
+//! A reader that requests datagrams from a producer, and checks that they arrive.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 use grebe_zenoh::{Answer, Found, Lab, Nonce, Request, StreamName};
 
 use crate::bridges::udp::UdpSource;
-use crate::bridges::zenoh::ways::WITHIN;
+use crate::bridges::zenoh::routes::WITHIN;
 use crate::error::Error;
 use crate::open::Transport;
 use crate::transport::HostPort;
 
-/// Datagrams of a stream, for which its producer is asked until this is dropped.
+/// Datagrams of a stream, which the reader requests until this is dropped.
 #[derive(Debug)]
 pub(super) struct Asking {
     shared: Arc<Shared>,
-    /// Another way is taken where this one is bad.
+    /// Whether to take another route if this one is bad.
     is_choosy: bool,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What became of datagrams that were asked for.
+/// State of the requested datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// They come.
-    Come,
-    /// The producer sends them no more: it may again, where it is asked anew.
+pub(super) enum DatagramState {
+    /// They arrive.
+    Arriving,
+    /// The producer has stopped. Another request may restart it.
     Ended,
-    /// Too many of them are lost on the way, or none came before the producer gave up: not by this way.
+    /// Too many are lost, or none arrived before the producer stopped: this route is bad.
     Lost,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Frames that came.
+    /// Frames received.
     frames: AtomicU64,
     has_ended: AtomicBool,
     are_lost: AtomicBool,
@@ -45,7 +45,7 @@ struct Shared {
 }
 
 impl Asking {
-    /// Asks for them, and listens; `None` where none come. `is_near`: they are not to cross a router.
+    /// Requests datagrams and listens. `None` if none arrive. `is_near`: they must not cross a router.
     ///
     /// # Errors
     /// The session is closed.
@@ -72,7 +72,7 @@ impl Asking {
             return Ok(None);
         }
         let until = Instant::now() + WITHIN;
-        // There are no more that are the producer's: whoever sends others does not keep us asking.
+        // The producer sends no more than these. A foreign sender must not prolong the request.
         let probes = std::iter::from_fn(|| next_probe(&socket, until)).take(Request::ADDRESSES_MAX);
         for nonce in probes {
             let answer = producer.ask(&Request::Send { nonce }, ANSWERS_WITHIN)?;
@@ -87,24 +87,24 @@ impl Asking {
             let state = shared.clone();
             let going_on = move || state.go_on(&producer, nonce, is_near);
             let thread = std::thread::Builder::new().name("asks for udp".to_owned()).spawn(going_on);
-            // Without a thread for it the datagrams end soon.
+            // Without a thread to repeat the request, the datagrams end soon.
             let asking = |thread| Self { shared, is_choosy: is_near, thread: Some(thread) };
             return Ok(thread.ok().map(|thread| (source, asking(thread))));
         }
         Ok(None)
     }
 
-    /// What has become of them, of which so many frames have come by now.
-    pub(super) fn look(&self, frames: u64) -> Fate {
+    /// State of the datagrams, after `frames` frames have been sent on.
+    pub(super) fn state(&self, frames: u64) -> DatagramState {
         let Shared { frames: came, has_ended, are_lost, .. } = &*self.shared;
         came.store(frames, Ordering::Relaxed);
         if has_ended.load(Ordering::Relaxed) {
-            // Frames that no datagram carries, or not on this path: of them what says what they are may have come.
-            if frames == 0 && self.is_choosy { Fate::Lost } else { Fate::Ended }
+            // Frames that no datagram carries, or none on this path; descriptions may have arrived.
+            if frames == 0 && self.is_choosy { DatagramState::Lost } else { DatagramState::Ended }
         } else if are_lost.load(Ordering::Relaxed) {
-            Fate::Lost
+            DatagramState::Lost
         } else {
-            Fate::Come
+            DatagramState::Arriving
         }
     }
 }
@@ -114,18 +114,18 @@ impl Drop for Asking {
         *self.shared.stops.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.stopped.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, it is gone as well.
+            // It cannot panic. If it did, it has ended as well.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// Asks again and again. `is_choosy`: another way is taken where too much is lost on this one.
+    /// Repeats the request. `is_choosy`: takes another route if this one loses too much.
     fn go_on(&self, producer: &Producer, nonce: Nonce, is_choosy: bool) {
         let mut share = Share::default();
-        while !self.stops_within(AGAIN_EVERY) {
-            match producer.ask(&Request::Send { nonce }, AGAIN_EVERY) {
+        while !self.stops_within(REPEAT_EVERY) {
+            match producer.ask(&Request::Send { nonce }, REPEAT_EVERY) {
                 Ok(Some(Answer::Sends { frames })) => {
                     let is_bad = share.is_bad(frames, self.frames.load(Ordering::Relaxed), Instant::now());
                     self.are_lost.fetch_or(is_bad && is_choosy, Ordering::Relaxed);
@@ -134,12 +134,12 @@ impl Shared {
                     self.has_ended.store(true, Ordering::Relaxed);
                     return;
                 }
-                // It is gone or cut off: who watches the names knows which.
+                // The producer is gone or unreachable: the watcher of names finds out.
                 Ok(None) => {}
                 Err(_) => return,
             }
         }
-        // Where it does not hear that, it ends it by itself.
+        // Without this request the producer stops by itself.
         let _ = producer.ask(&Request::End { nonce }, ENDS_WITHIN);
     }
 
@@ -150,7 +150,7 @@ impl Shared {
     }
 }
 
-/// The one that is asked.
+/// The producer to send requests to.
 #[derive(Debug)]
 struct Producer {
     lab: Lab,
@@ -164,16 +164,16 @@ impl Producer {
     }
 }
 
-/// How much of what is sent comes.
+/// Share of the sent frames that arrive.
 #[derive(Debug, Default)]
 struct Share {
-    /// Frames that were sent and that came, and when that was known.
+    /// Counts of sent and received frames, and their time.
     at: Option<(u64, u64, Instant)>,
     bad: u32,
 }
 
 impl Share {
-    /// Whether more than a twentieth was lost for long: not in a moment in which a link was down.
+    /// Whether more than a twentieth was lost for long, rather than in a short outage.
     fn is_bad(&mut self, sent: u64, came: u64, now: Instant) -> bool {
         let (sent_before, came_before, at) = *self.at.get_or_insert((sent, came, now));
         if now.saturating_duration_since(at) >= JUDGED_EVERY {
@@ -187,7 +187,7 @@ impl Share {
     }
 }
 
-/// The next probe that comes; other datagrams are passed over until then, however many.
+/// The next probe. Skips other datagrams until then.
 fn next_probe(socket: &UdpSocket, until: Instant) -> Option<Nonce> {
     let mut datagram = [0; Nonce::PROBE_BYTES + 1];
     loop {
@@ -208,10 +208,10 @@ fn next_probe(socket: &UdpSocket, until: Instant) -> Option<Nonce> {
     }
 }
 
-/// Whether something else than probes comes within `timeout`; it is left for the stream.
+/// Whether a datagram other than a probe comes within `timeout`. It stays for the stream.
 fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
     let until = Instant::now() + timeout;
-    // Windows looks only at what fits.
+    // Windows peeks only at datagrams that fit.
     let mut datagram = vec![0; 1 << 16];
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -221,7 +221,7 @@ fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
         match socket.peek(&mut datagram) {
             Ok(bytes) if Nonce::of_probe(&datagram[..bytes]).is_none() => return true,
             _ if left.is_zero() => return false,
-            // To another of this host's addresses.
+            // For another address of this host.
             Ok(_) => drop(socket.recv(&mut datagram)),
             Err(_) => {}
         }
@@ -229,11 +229,11 @@ fn hears_frames(socket: &UdpSocket, timeout: Duration) -> bool {
 }
 
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
-/// Three times in the time for which a producer goes on by itself.
-const AGAIN_EVERY: Duration = Duration::from_millis(500);
+/// Three times within the timeout of the producer.
+const REPEAT_EVERY: Duration = Duration::from_millis(500);
 const ENDS_WITHIN: Duration = Duration::from_millis(200);
 const JUDGED_EVERY: Duration = Duration::from_secs(2);
-/// So often in a row.
+/// Consecutive bad judgements.
 const JUDGED_BAD: u32 = 3;
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ mod tests {
         let (here, there) = pair();
         assert_eq!(next_probe(&here, Instant::now()), None);
         there.send(&Nonce::random().probe()).unwrap();
-        assert!(!hears_frames(&here, Duration::ZERO), "a probe is no frame");
+        assert!(!hears_frames(&here, Duration::ZERO), "a probe is not a frame");
     }
 
     #[test]
@@ -291,13 +291,15 @@ mod tests {
     #[test]
     fn a_way_that_ended_before_anything_came_is_not_tried_again_where_there_is_another() {
         let asking = |is_choosy| Asking { shared: Arc::default(), is_choosy, thread: None };
-        for (is_choosy, frames, fate) in
-            [(true, 0, Fate::Lost), (true, 1, Fate::Ended), (false, 0, Fate::Ended)]
-        {
+        for (is_choosy, frames, state) in [
+            (true, 0, DatagramState::Lost),
+            (true, 1, DatagramState::Ended),
+            (false, 0, DatagramState::Ended),
+        ] {
             let asking = asking(is_choosy);
-            assert_eq!(asking.look(frames), Fate::Come);
+            assert_eq!(asking.state(frames), DatagramState::Arriving);
             asking.shared.has_ended.store(true, Ordering::Relaxed);
-            assert_eq!(asking.look(frames), fate);
+            assert_eq!(asking.state(frames), state);
         }
     }
 

@@ -4,8 +4,8 @@ use grebe_flow::{Count, Fault, Kind, Ports, Site, Stage, StageResult, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::routes::uri_for_readers;
 use super::uri::{NamedStream, ZenohKey};
-use super::ways::way_to_read;
 use crate::error::Error;
 use crate::kind::{sink, source, source_options, stream_kinds};
 use crate::open::{SinkOptions, SourceOptions};
@@ -14,30 +14,30 @@ use crate::scheme::{End, Scheme as _};
 stream_kinds! {
     /// Receives a stream of frames over Zenoh.
     source ZenohIn = "zenoh_in" of ZenohKey {
-        /// The key: zenoh://WORD/WORD; ?reconnect where a producer that is gone is waited for.
+        /// The key: zenoh://WORD/WORD. ?reconnect waits for a lost producer.
         uri,
         /// Ends after this many samples per channel, or with the stream.
         samples,
-        /// Fails once nothing has come for this long.
+        /// Fails after this long without samples.
         idle_timeout,
     }
 
     /// Sends a stream of frames over Zenoh.
     sink ZenohOut = "zenoh_out" of ZenohKey {
-        /// The key: zenoh://WORD/WORD; ?wait where the graph is to start once somebody reads it.
+        /// The key: zenoh://WORD/WORD. ?wait starts the graph after a reader has joined.
         uri,
     }
 }
 
-/// Reads a stream that some host announces, by the best way there is; it is waited for.
+/// Reads a stream that a host announces, by the best route. Waits for the announcement.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedIn {
-    /// The stream: lab/mast3/adc; ?way=shm, ?way=udp or ?way=zenoh where another way than the best is wanted.
+    /// The stream: lab/mast3/adc. ?route=shm, ?route=udp or ?route=zenoh selects a route instead of the best one.
     name: String,
     /// Ends after this many samples per channel, or with the stream.
     samples: Option<Count>,
-    /// Fails once nothing has come for this long.
+    /// Fails after this long without samples.
     idle_timeout: Option<Time>,
 }
 
@@ -57,15 +57,16 @@ impl Kind for NamedIn {
     }
 }
 
-/// Announces a stream under a name, and sends it to readers that have no other way: by UDP where they ask for that, else over Zenoh.
+/// Announces a stream under a name. Sends it to readers without another route: by UDP if they request it, otherwise
+/// over Zenoh.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NamedOut {
     /// The stream: lab/mast3/adc.
     name: String,
-    /// Where other sinks of the graph send the same: URIs of shm_out and udp_out, which readers take where they can.
+    /// URIs of other sinks of the graph with the same stream, shm_out and udp_out, which readers use if they can.
     #[serde(default)]
-    ways: Vec<String>,
+    routes: Vec<String>,
 }
 
 impl Kind for NamedOut {
@@ -74,7 +75,7 @@ impl Kind for NamedOut {
 
     fn check(&self) -> Result<(), Fault> {
         NamedStream::named(&self.name, End::Sink).map_err(|error| Fault::new("name", error.to_string()))?;
-        self.ways().map(drop).map_err(|error| Fault::new("ways", error.to_string()))
+        self.routes().map(drop).map_err(|error| Fault::new("routes", error.to_string()))
     }
 
     fn claims(&self) -> Option<String> {
@@ -83,17 +84,17 @@ impl Kind for NamedOut {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let options =
-            SinkOptions { producer: "run".to_owned(), ways: self.ways()?, ..SinkOptions::default() };
+            SinkOptions { producer: "run".to_owned(), routes: self.routes()?, ..SinkOptions::default() };
         sink(&NamedStream::named(&self.name, End::Sink)?, options, site)
     }
 }
 
 impl NamedOut {
-    fn ways(&self) -> Result<Vec<String>, Error> {
-        let read = |way: &String| {
-            let reason = || "is no way to read a stream: shm://NAME and udp://HOST:PORT are".to_owned();
-            way_to_read(way).ok_or_else(|| Error::Name { name: way.clone(), reason: reason() })
+    fn routes(&self) -> Result<Vec<String>, Error> {
+        let read = |route: &String| {
+            let reason = || "is not a route to a stream: write shm://NAME or udp://HOST:PORT".to_owned();
+            uri_for_readers(route).ok_or_else(|| Error::Name { name: route.clone(), reason: reason() })
         };
-        self.ways.iter().map(read).collect()
+        self.routes.iter().map(read).collect()
     }
 }

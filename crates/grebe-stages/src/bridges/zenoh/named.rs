@@ -1,4 +1,4 @@
-//! A stream that is found by its name, as a source.
+//! A source that finds a stream by its name.
 
 use std::time::{Duration, Instant};
 
@@ -10,43 +10,43 @@ use grebe_zenoh::{Found, Lab, Pattern, Using, Watch};
 
 use crate::bridges::shm::ShmSource;
 use crate::bridges::udp::UdpSource;
-use crate::bridges::zenoh::asking::{Asking, Fate};
+use crate::bridges::zenoh::asking::{Asking, DatagramState};
+use crate::bridges::zenoh::routes::{Candidate, Onward, listen};
 use crate::bridges::zenoh::source::ReaderOptions;
 use crate::bridges::zenoh::source::ZenohSource;
 use crate::bridges::zenoh::uri::NamedStream;
-use crate::bridges::zenoh::ways::{Candidate, Onward, listen};
 use crate::error::Error;
 use crate::open::{Notice, Notify, Transport};
 use crate::scheme::Scheme as _;
 use crate::session::Bounded as _;
 
-/// Reads the stream of a name by the best way there is. A producer that is gone without an end of stream is waited for; when it returns,
-/// also on another host or by another way, its stream goes on behind the gap.
+/// Reads the stream of a name by the best route. Waits for a producer that is lost without an end of stream. When it
+/// returns, also on another host or by another route, the stream continues after a gap.
 pub(crate) struct NamedSource {
     from: NamedStream,
     lab: Lab,
     watch: Watch,
-    /// Of the watch, when it was looked at last.
+    /// Version of the watch at the last check.
     known: u64,
     reading: Reading,
     /// `None`: its producer is gone.
     current: Option<Current>,
-    /// The session of the producer that is gone, although it may still be announced.
+    /// Session of a producer that is gone, although it may still be announced.
     gone: Option<String>,
-    /// The session of a producer of whose datagrams too many were lost.
-    unheard: Option<String>,
-    /// The session of a producer whose stream goes on by another way, and where it stands.
+    /// Session of a producer whose datagrams are mostly lost.
+    unreachable: Option<String>,
+    /// Session of a producer whose stream continues by another route, with its position.
     onward: Option<(String, Onward)>,
-    /// When it is looked again for a way to who is there.
-    again_at: Option<Instant>,
-    /// Samples per channel that may still pass.
+    /// Time of the next attempt to open a route.
+    retry_at: Option<Instant>,
+    /// Samples per channel left to send.
     left_samples: Option<u64>,
     waits_since: Instant,
     counters: Mirror,
     _using: Using,
 }
 
-/// How a reader wants it.
+/// Options of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub(crate) transport: Transport,
@@ -54,7 +54,7 @@ pub(crate) struct Reading {
     pub(crate) samples: Option<u64>,
     pub(crate) listens_on: bool,
     pub(crate) idle_timeout: Option<Duration>,
-    /// Whether one that nobody announces yet is waited for.
+    /// Whether to wait for the announcement.
     pub(crate) waits: bool,
     pub(crate) cancel: Cancel,
 }
@@ -62,18 +62,18 @@ pub(crate) struct Reading {
 struct Current {
     session: String,
     by: By,
-    /// `None`: nobody has to be asked for it.
+    /// `None`: the route needs no request.
     asking: Option<Asking>,
-    /// `None`: something has come, or it is told that nothing does.
+    /// `None`: frames have arrived, or the silence was reported.
     silence: Option<Silence>,
 }
 
-/// While nothing has come.
+/// State until the first frame arrives.
 struct Silence {
     look_at: Instant,
-    /// Messages that its producer had sent at the last look.
+    /// Messages that the producer had sent at the last check.
     sent: Option<u64>,
-    /// Whether it had sent some between the last two looks: they should be here by now.
+    /// Whether it had sent some between the last two checks, which should have arrived by now.
     is_due: bool,
 }
 
@@ -84,10 +84,10 @@ enum By {
 }
 
 impl NamedSource {
-    /// Finds the producer, and opens the best way to it.
+    /// Finds the producer, and opens the best route to it.
     ///
     /// # Errors
-    /// The lab cannot be joined, nobody announces the name and nobody wants to wait, or the way that is wanted is none.
+    /// The lab cannot be joined; no host announces the name and `waits` is unset; the requested route does not exist.
     pub(crate) fn open(from: &NamedStream, reading: Reading, notify: Notify<'_>) -> Result<Self, Error> {
         let lab = Lab::shared()?;
         let watch = lab.watch(&Pattern::from(&from.name))?;
@@ -101,9 +101,9 @@ impl NamedSource {
             reading,
             current: None,
             gone: None,
-            unheard: None,
+            unreachable: None,
             onward: None,
-            again_at: None,
+            retry_at: None,
             waits_since: Instant::now(),
             counters: Mirror::new(),
         };
@@ -126,11 +126,11 @@ impl NamedSource {
             if !std::mem::replace(&mut is_told, true) {
                 notify(Notice::WaitingForName { name, reach });
             }
-            source.watch.wait(source.known, LOOK_EVERY);
+            source.watch.wait(source.known, CHECK_EVERY);
         }
     }
 
-    /// Batches that may be out to this reader of shared memory.
+    /// Maximum batches on loan to this reader of shared memory.
     pub(crate) fn lent_max(&self) -> Option<usize> {
         match &self.current.as_ref()?.by {
             By::Shm(source) => Some(source.lent_max()),
@@ -138,7 +138,7 @@ impl NamedSource {
         }
     }
 
-    /// Opens the best way to the newest producer of the name, where there is one; how the stream is read then.
+    /// Opens the best route to the newest producer of the name. Returns the notice of the route.
     fn find(&mut self) -> Result<Option<Notice>, Error> {
         let mut found: Vec<Found> = Vec::new();
         for (session, _) in self.watch.streams() {
@@ -151,27 +151,27 @@ impl NamedSource {
         };
         let onward = self.onward.take().filter(|(session, _)| *session == newest.session);
         let onward = onward.map(|(_, onward)| onward);
-        for candidate in &Candidate::of(&newest, self.from.way) {
-            let Some((by, asking)) = self.open_way(candidate, &newest, onward.as_ref())? else { continue };
+        for candidate in &Candidate::of(&newest, self.from.route) {
+            let Some((by, asking)) = self.open_route(candidate, &newest, onward.as_ref())? else { continue };
             let silence =
                 Some(Silence { look_at: Instant::now() + DOUBTED_AFTER, sent: None, is_due: false });
             self.current = Some(Current { session: newest.session, by, asking, silence });
             let (name, from) = (newest.name.to_string(), newest.what.to_string());
-            return Ok(Some(Notice::Way { name, from, by: candidate.uri() }));
+            return Ok(Some(Notice::Route { name, from, by: candidate.uri() }));
         }
-        let way = self.from.way.map_or("", |way| way.name());
+        let route = self.from.route.map_or("", |route| route.name());
         let reason = format!(
             "cannot be read by {}: {} sends it by {}",
-            if way.is_empty() { "any way from here" } else { way },
+            if route.is_empty() { "any route from here" } else { route },
             newest.what,
-            newest.what.told_ways().join(", ")
+            newest.what.shown_routes().join(", ")
         );
         self.onward = onward.map(|onward| (newest.session, onward));
         Err(Error::Name { name: self.from.uri(), reason })
     }
 
-    /// `None`: nothing comes by this way.
-    fn open_way(
+    /// `None`: no frame arrives by this route.
+    fn open_route(
         &self,
         candidate: &Candidate,
         found: &Found,
@@ -184,7 +184,7 @@ impl NamedSource {
                     let source = source.idle_timeout(*idle_timeout).samples(self.left_samples);
                     Ok(Some((By::Shm(Box::new(source)), None)))
                 }
-                // Another user's, or of another container.
+                // The memory of another user or container.
                 Err(_) => Ok(None),
             },
             Candidate::Udp(at) => {
@@ -192,7 +192,7 @@ impl NamedSource {
                 Ok(Some((self.by_udp(source, onward), None)))
             }
             Candidate::OnRequest { is_near } => {
-                let is_unheard = self.unheard.as_ref() == Some(&found.session);
+                let is_unheard = self.unreachable.as_ref() == Some(&found.session);
                 if is_unheard || !self.lab.has_udp_on_request() {
                     return Ok(None);
                 }
@@ -214,15 +214,15 @@ impl NamedSource {
         By::Udp(Box::new(source.after(onward.map(|onward| onward.tracker.clone()))))
     }
 
-    /// Its producer is gone: what was counted stays counted, and who comes next is waited for.
+    /// Handles the loss of the producer: keeps the counts, and waits for the next producer.
     fn leave(&mut self) {
-        if let Some((session, _)) = self.leave_way() {
+        if let Some((session, _)) = self.leave_route() {
             self.gone = Some(session);
         }
     }
 
-    /// The way is left, and others are looked for: also those of who has come meanwhile.
-    fn leave_way(&mut self) -> Option<(String, By)> {
+    /// Closes the route. The search covers the routes of new producers too.
+    fn leave_route(&mut self) -> Option<(String, By)> {
         let Current { session, by, asking, .. } = self.current.take()?;
         drop(asking);
         self.left_samples = by.left_samples();
@@ -232,22 +232,22 @@ impl NamedSource {
         Some((session, by))
     }
 
-    /// Goes another way where datagrams that were asked for come no more, or too few of them.
-    fn look_after_datagrams(&mut self) {
+    /// Changes the route if the requested datagrams stop, or too many are lost.
+    fn check_datagrams(&mut self) {
         let Some(Current { by: By::Udp(source), asking: Some(asking), .. }) = &self.current else { return };
-        let fate = asking.look(source.tracker().counts().frames);
-        if fate == Fate::Come || source.tracker().is_ended() {
+        let state = asking.state(source.tracker().counts().frames);
+        if state == DatagramState::Arriving || source.tracker().is_ended() {
             return;
         }
-        let Some((session, By::Udp(source))) = self.leave_way() else { return };
-        if fate == Fate::Lost {
-            self.unheard = Some(session.clone());
+        let Some((session, By::Udp(source))) = self.leave_route() else { return };
+        if state == DatagramState::Lost {
+            self.unreachable = Some(session.clone());
         }
         let (tracker, description) = (source.tracker().onward(), source.description().cloned());
         self.onward = Some((session, Onward { tracker, description }));
     }
 
-    /// Whether the producer that is read is announced no more, and another is.
+    /// Whether the producer is no longer announced, and another is.
     fn is_replaced(&self) -> bool {
         let Some(current) = &self.current else { return false };
         let streams = self.watch.streams();
@@ -261,7 +261,7 @@ impl NamedSource {
         }
     }
 
-    /// Tells once where nothing comes although it is sent: access control drops messages without a word.
+    /// Reports once that sent frames do not arrive: access control drops messages silently.
     fn doubt(&mut self, ctx: &Context) -> Result<(), Error> {
         let Some(Current { session, by: By::Zenoh(source), silence, .. }) = &mut self.current else {
             return Ok(());
@@ -286,24 +286,24 @@ impl NamedSource {
         Ok(())
     }
 
-    /// Nobody sends: looks who has come.
+    /// Waits for a producer.
     fn wait(&mut self, ctx: &Context) -> Result<(), Error> {
-        let is_news = ctx.waiting(|| self.watch.wait(self.known, LOOK_EVERY));
-        if !is_news && self.again_at.is_none_or(|at| Instant::now() < at) {
+        let is_news = ctx.waiting(|| self.watch.wait(self.known, CHECK_EVERY));
+        if !is_news && self.retry_at.is_none_or(|at| Instant::now() < at) {
             return self.check_idle();
         }
         self.known = self.watch.changes();
         let found = ctx.waiting(|| self.find());
-        // Who is there may not answer in time, or by no way that works now.
+        // A producer may not answer in time, or by no route that works now.
         let is_there = self.watch.streams().iter().any(|(session, _)| Some(session) != self.gone.as_ref());
-        self.again_at = is_there.then(|| Instant::now() + AGAIN_EVERY);
+        self.retry_at = is_there.then(|| Instant::now() + REPEAT_EVERY);
         match found {
             Ok(Some(notice)) => {
-                self.again_at = None;
+                self.retry_at = None;
                 ctx.note(notice.to_string());
                 Ok(())
             }
-            // It may come by another way when it comes again.
+            // The route may differ when it returns.
             Ok(None) | Err(Error::Name { .. }) => self.check_idle(),
             Err(error) => Err(error),
         }
@@ -318,7 +318,7 @@ impl Stage for NamedSource {
                 self.leave();
             }
         }
-        self.look_after_datagrams();
+        self.check_datagrams();
         self.doubt(ctx)?;
         let Some(current) = &mut self.current else {
             self.wait(ctx)?;
@@ -379,14 +379,14 @@ impl By {
 
     fn is_drained(&self) -> bool {
         match self {
-            // The hang-up says it.
+            // The closed connection shows it.
             By::Shm(_) => false,
             By::Udp(_) => true,
             By::Zenoh(source) => source.is_drained(),
         }
     }
 
-    /// Whether a stream that has ended is one of several: the other ways go on by themselves.
+    /// Whether the next stream needs a new search. Other routes continue by themselves.
     fn goes_on_listening(&self, listens_on: bool) -> bool {
         listens_on && matches!(self, By::Shm(_)) && self.left_samples() != Some(0)
     }
@@ -396,7 +396,7 @@ fn is_producer_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> 
     matches!(error.downcast_ref(), Some(ShmError::ProducerGone { .. }))
 }
 
-/// The counters of all ways that were taken, one after the other.
+/// Sums the counters of all routes used so far.
 struct Mirror {
     shown: ArrivalCounters,
     kept: Vec<u64>,
@@ -412,7 +412,7 @@ impl Mirror {
         Self { shown, kept: zeros.clone(), now: zeros, at: None, last: None }
     }
 
-    /// Shows what the way that is taken counts, now and then.
+    /// Copies the counters of the route, at intervals.
     fn follow(&mut self, counters: Option<Counters>, is_last: bool) {
         if !is_last && self.at.is_some_and(|at| at.elapsed() < MIRROR_EVERY) {
             return;
@@ -423,39 +423,39 @@ impl Mirror {
         let shown = self.shown.shared();
         for (position, (name, value)) in counters.iter().enumerate() {
             self.now[position] = value;
-            shown.set(position, together(name, self.kept[position], value));
+            shown.set(position, combined(name, self.kept[position], value));
         }
     }
 
-    /// The way is left: what it counted stays.
+    /// Keeps the counts of a closed route.
     fn keep(&mut self) {
         let last = self.last.take();
         self.follow(last, true);
         let names = self.shown.shared();
         for ((name, _), (kept, now)) in names.iter().zip(self.kept.iter_mut().zip(&mut self.now)) {
-            *kept = together(name, *kept, std::mem::take(now));
+            *kept = combined(name, *kept, std::mem::take(now));
         }
         (self.last, self.at) = (None, None);
     }
 }
 
-/// What was counted by the ways before, and by the one that is taken.
-fn together(name: &str, kept: u64, now: u64) -> u64 {
+/// Combines the counts of earlier routes with those of the present one.
+fn combined(name: &str, kept: u64, now: u64) -> u64 {
     match name {
-        // What those before had dropped is known.
+        // The drops of earlier routes are known.
         "kernel_drops_known" => kept.max(now),
-        // It says how things are, and not how often something was.
+        // A state, not a count.
         "clock_error_ns" => now,
         _ => kept + now,
     }
 }
 
-/// How long the tokens that there are take to come.
+/// Time until existing announcements arrive.
 const SETTLE: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-const AGAIN_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+const REPEAT_EVERY: Duration = Duration::from_secs(1);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
-/// What is sent comes within that, or something drops it.
+/// Frames arrive within this time, unless a filter drops them.
 const DOUBTED_AFTER: Duration = Duration::from_secs(3);
 const DOUBTED_EVERY: Duration = Duration::from_secs(1);
 const MIRROR_EVERY: Duration = Duration::from_millis(50);
@@ -468,11 +468,11 @@ mod tests {
     fn counts_go_on_from_way_to_way_and_states_are_those_of_the_way_that_is_taken() {
         let mut mirror = Mirror::new();
         let mut take = |drops: Option<u64>, foreign: u64, error_ns: Option<u64>| {
-            let way = ArrivalCounters::default();
-            way.publish_kernel_drops(drops);
-            way.publish_socket(foreign, 0);
-            way.publish_clock(error_ns);
-            mirror.follow(Some(way.shared()), true);
+            let route = ArrivalCounters::default();
+            route.publish_kernel_drops(drops);
+            route.publish_socket(foreign, 0);
+            route.publish_clock(error_ns);
+            mirror.follow(Some(route.shared()), true);
             let shown = mirror.shown.shared();
             mirror.keep();
             ["kernel_drops", "kernel_drops_known", "foreign_datagrams", "clock_error_ns"]

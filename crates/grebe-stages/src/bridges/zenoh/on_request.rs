@@ -1,11 +1,12 @@
-//! Datagrams to readers that ask for them: who gets the frames of an announced stream by UDP, beside Zenoh.
+//! Datagrams on request: sends frames of an announced stream by UDP, beside Zenoh.
 //!
 //! ```text
-//!   questions (threads of Zenoh's) -> Desk: asked -> readers        batch -> OnRequest -+-> queue -> thread, UdpSink -> reader
+//!   requests (threads of Zenoh) -> Desk: claims -> readers          batch -> OnRequest -+-> queue -> thread, UdpSink -> reader
 //!                                        |  newcomers ----------------------^           +-> queue -> thread, UdpSink -> reader
 //! ```
 //!
-//! Each reader has a queue that drops its oldest and a thread: neither the sink nor another reader waits for it.
+//! Each reader has a thread and a queue that drops its oldest batch, so neither the sink nor another reader waits for
+//! it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::open::Transport;
 use crate::transport::HostPort;
 
-/// Sends a stream to readers that ask for it by UDP, for as long as they go on asking.
+/// Sends a stream by UDP to readers that keep requesting it.
 #[derive(Debug)]
 pub(super) struct OnRequest {
     _requests: Requests,
@@ -40,30 +41,30 @@ impl OnRequest {
         Ok(Self { _requests: requests, sending: Sending { desk, queues: Vec::new() } })
     }
 
-    /// Hands a batch to all that asked. What has no time for it misses it, and sees that by the sequence. The source has memory for so many
-    /// `batches_in_flight`.
+    /// Queues a batch for all readers. A slow reader loses it, which the sequence shows. `batches_in_flight` is the
+    /// memory of the source.
     pub(super) fn send(&mut self, batch: &Batch, batches_in_flight: usize) {
         self.sending.desk.batches_in_flight.store(batches_in_flight, Ordering::Relaxed);
         self.sending.send(batch);
     }
 
-    /// Readers that get the stream.
+    /// Number of readers.
     pub(super) fn readers(&self) -> usize {
         self.sending.queues.len()
     }
 
-    /// The stream is over: readers are told so meanwhile.
+    /// Ends the stream, and tells the readers in the background.
     pub(super) fn end(&mut self, end: Option<Header>) {
         self.sending.end(end);
     }
 
-    /// Waits until they were, for a second at most.
+    /// Waits for that, up to a second.
     pub(super) fn wait_for_ends(&self) {
         self.sending.desk.wait_for_ends();
     }
 }
 
-/// The batches on their way to who asked.
+/// The queues of the readers.
 #[derive(Debug)]
 struct Sending {
     desk: Arc<Desk>,
@@ -80,83 +81,84 @@ impl Sending {
     }
 
     fn end(&mut self, end: Option<Header>) {
-        let mut told = self.desk.lock();
-        told.is_over = true;
-        told.asked.clear();
+        let mut clients = self.desk.lock();
+        clients.is_over = true;
+        clients.claims.clear();
         if let Some(end) = end {
-            for reader in &told.readers {
+            for reader in &clients.readers {
                 // The stream ends once.
                 let _ = reader.end.set(end);
             }
         }
-        // What is in the queues goes first.
-        told.newcomers.clear();
-        drop(told);
+        // Queued batches go first.
+        clients.newcomers.clear();
+        drop(clients);
         self.queues.clear();
     }
 }
 
-/// Where readers ask.
+/// Handles requests of readers.
 #[derive(Debug)]
 struct Desk {
-    told: Mutex<Told>,
+    clients: Mutex<Clients>,
     has_newcomers: AtomicBool,
-    /// What the source has memory for; 0: nothing has flowed yet.
+    /// Batches that the source has memory for. 0: no frame so far.
     batches_in_flight: AtomicUsize,
     transport: Transport,
     lease: Duration,
 }
 
-/// How much of the source's memory readers may keep: if all of it were theirs, the source would wait for the slowest link.
+/// Limits the share of the source's memory that readers may hold. With all of it the source would wait for the slowest
+/// link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
-    /// That wait for a reader: the newest, which are the same for all that are behind.
+    /// Queue length per reader: the newest batches, which all slow readers share.
     queue_batches: usize,
-    /// Each has a batch in hand.
+    /// Each holds one batch.
     readers: usize,
 }
 
 impl Room {
     fn of(batches_in_flight: usize) -> Self {
         let share = |part: usize, most: usize| match batches_in_flight {
-            // Who asks before anything flows: mostly, there is memory enough.
+            // Before the first frame, assume enough memory.
             0 => most,
             batches => (batches / part).clamp(1, most),
         };
         Self { queue_batches: share(4, QUEUE_BATCHES_MAX), readers: share(8, READERS_MAX) }
     }
 
-    /// To one reader.
+    /// A queue to one reader.
     fn queue(self, reader: &Arc<Signal>) -> (QueueSender, QueueReceiver) {
         queue(QueueOptions::drop_oldest(self.queue_batches), Arc::default(), reader.clone())
     }
 }
 
 #[derive(Debug, Default)]
-struct Told {
-    asked: Vec<Asked>,
+struct Clients {
+    claims: Vec<Claim>,
     asks: u64,
     readers: Vec<Arc<Reader>>,
     newcomers: Vec<QueueSender>,
     is_over: bool,
 }
 
-/// An address that somebody claims to read at.
+/// An address that a reader claims.
 #[derive(Debug)]
-struct Asked {
-    /// Which question claimed it, perhaps beside others.
+struct Claim {
+    /// The request that claimed it, possibly with other addresses.
     ask: u64,
     nonce: Nonce,
     sink: UdpSink,
     at: Instant,
 }
 
-/// Somebody who reads at an address.
+/// A reader with a confirmed address.
 #[derive(Debug)]
 struct Reader {
     nonce: Nonce,
     since: Instant,
-    /// Milliseconds after that until which frames are sent.
+    /// Milliseconds after that until which it gets frames.
     until_ms: AtomicU64,
     frames: AtomicU64,
     is_over: AtomicBool,
@@ -166,36 +168,40 @@ struct Reader {
 impl Desk {
     fn new(transport: Transport, lease: Duration) -> Self {
         let (has_newcomers, batches_in_flight) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { told: Mutex::default(), has_newcomers, batches_in_flight, transport, lease }
+        Self { clients: Mutex::default(), has_newcomers, batches_in_flight, transport, lease }
     }
 
     fn answer(&self, request: &Request, now: Instant) -> Answer {
-        let mut told = self.lock();
-        told.asked.retain(|asked| now.saturating_duration_since(asked.at) < ASKED_FOR);
-        told.readers.retain(|reader| !reader.is_over());
+        let mut clients = self.lock();
+        clients.claims.retain(|claims| now.saturating_duration_since(claims.at) < CLAIM_TIMEOUT);
+        clients.readers.retain(|reader| !reader.is_over());
         match request {
-            _ if told.is_over => Answer::Unknown,
-            Request::Ask { at, is_near } => self.probe(&mut told, at, *is_near, now),
-            Request::Send { nonce } => self.go_on(&mut told, nonce, now),
+            _ if clients.is_over => Answer::Unknown,
+            Request::Ask { at, is_near } => self.probe(&mut clients, at, *is_near, now),
+            Request::Send { nonce } => self.go_on(&mut clients, nonce, now),
             Request::End { nonce } => {
-                told.readers.iter().filter(|reader| reader.nonce == *nonce).for_each(|reader| reader.stop());
+                clients
+                    .readers
+                    .iter()
+                    .filter(|reader| reader.nonce == *nonce)
+                    .for_each(|reader| reader.stop());
                 Answer::Unknown
             }
         }
     }
 
-    /// Sends a number to each address: whoever reads there can say it.
-    fn probe(&self, told: &mut Told, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
-        if told.asked.len() + at.len() > ASKED_MAX || !told.has_place(now, self.room()) {
+    /// Sends a number to each address. A reader there can repeat it.
+    fn probe(&self, clients: &mut Clients, at: &[SocketAddr], is_near: bool, now: Instant) -> Answer {
+        if clients.claims.len() + at.len() > CLAIMS_MAX || !clients.has_place(now, self.room()) {
             return Answer::Full;
         }
-        told.asks += 1;
+        clients.asks += 1;
         for to in at {
-            // No route to one of them says nothing of the others.
+            // The other addresses may have a route.
             let Ok(mut sink) = self.connect(*to, is_near) else { continue };
             let nonce = Nonce::random();
             if sink.send_bytes(&nonce.probe()).is_ok() {
-                told.asked.push(Asked { ask: told.asks, nonce, sink, at: now });
+                clients.claims.push(Claim { ask: clients.asks, nonce, sink, at: now });
             }
         }
         Answer::Asked
@@ -212,38 +218,38 @@ impl Desk {
         })
     }
 
-    /// Whoever knows the number reads at the address.
-    fn go_on(&self, told: &mut Told, nonce: &Nonce, now: Instant) -> Answer {
-        if let Some(reader) = told.readers.iter().find(|reader| reader.nonce == *nonce) {
+    /// A reader that knows the number receives at that address.
+    fn go_on(&self, clients: &mut Clients, nonce: &Nonce, now: Instant) -> Answer {
+        if let Some(reader) = clients.readers.iter().find(|reader| reader.nonce == *nonce) {
             reader.go_on_until(now + self.lease);
             return Answer::Sends { frames: reader.frames.load(Ordering::Relaxed) };
         }
-        let Some(at) = told.asked.iter().position(|asked| asked.nonce == *nonce) else {
+        let Some(at) = clients.claims.iter().position(|claims| claims.nonce == *nonce) else {
             return Answer::Unknown;
         };
         let room = self.room();
-        if !told.has_place(now, room) {
+        if !clients.has_place(now, room) {
             return Answer::Full;
         }
-        // Who was silent may lose its place to who is here.
-        if told.readers.len() >= room.readers
-            && let Some(silent) = told.readers.iter().position(|reader| reader.is_silent(now))
+        // An active reader may replace a silent one.
+        if clients.readers.len() >= room.readers
+            && let Some(silent) = clients.readers.iter().position(|reader| reader.is_silent(now))
         {
-            told.readers.swap_remove(silent).stop();
+            clients.readers.swap_remove(silent).stop();
         }
-        let asked = told.asked.swap_remove(at);
-        told.asked.retain(|other| other.ask != asked.ask);
+        let claims = clients.claims.swap_remove(at);
+        clients.claims.retain(|other| other.ask != claims.ask);
         let reader = Arc::new(Reader::new(*nonce, now));
         reader.go_on_until(now + self.lease);
         let signal = Arc::new(Signal::new());
         let (to, batches) = room.queue(&signal);
-        let (sink, state) = (asked.sink, reader.clone());
+        let (sink, state) = (claims.sink, reader.clone());
         let sending = move || state.serve(sink, batches, &signal);
         if std::thread::Builder::new().name("udp on request".to_owned()).spawn(sending).is_err() {
             return Answer::Unknown;
         }
-        told.readers.push(reader);
-        told.newcomers.push(to);
+        clients.readers.push(reader);
+        clients.newcomers.push(to);
         self.has_newcomers.store(true, Ordering::Relaxed);
         Answer::Sends { frames: 0 }
     }
@@ -251,7 +257,7 @@ impl Desk {
     fn wait_for_ends(&self) {
         let until = Instant::now() + ENDS_WITHIN;
         while Instant::now() < until && self.lock().readers.iter().any(|reader| !reader.is_over()) {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
     }
 
@@ -259,12 +265,12 @@ impl Desk {
         Room::of(self.batches_in_flight.load(Ordering::Relaxed))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Told {
+impl Clients {
     fn has_place(&self, now: Instant, room: Room) -> bool {
         self.readers.iter().filter(|reader| !reader.is_silent(now)).count() < room.readers
     }
@@ -282,21 +288,21 @@ impl Reader {
         }
     }
 
-    /// Sends what comes, as long as the reader asks for it. One that was silent and asks again goes on by the same socket: for it, that is
-    /// a gap.
+    /// Sends queued batches while the reader requests them. A reader that returns after a silence keeps its socket, and
+    /// sees a gap.
     fn serve(&self, mut sink: UdpSink, mut batches: QueueReceiver, signal: &Signal) {
         while !self.is_over() {
             let Some(batch) = batches.pop() else {
                 if batches.is_ended() {
                     break;
                 }
-                signal.wait(LOOK_EVERY, || batches.has_batch() || batches.is_ended());
+                signal.wait(CHECK_EVERY, || batches.has_batch() || batches.is_ended());
                 continue;
             };
             if self.is_silent(Instant::now()) {
                 continue;
             }
-            // Nothing of them would come but what says what they are.
+            // Of such frames only the descriptions would arrive.
             if batch.frames().next().is_some_and(|it| it.header().frame_bytes() > MAX_DATAGRAM_BYTES) {
                 return self.stop();
             }
@@ -305,12 +311,12 @@ impl Reader {
                 Ok(()) => {
                     self.frames.fetch_add(frames, Ordering::Relaxed);
                 }
-                // The link has no room: the reader sees by the sequence what it misses.
+                // The link is full: the reader sees the loss in the sequence.
                 Err(error) if is_stall(&error) => {}
-                // They cannot go there: they are too long, or there is no route any more.
+                // The frames are too long, or the route is gone.
                 Err(_) => return self.stop(),
             }
-            // Its host says that nobody listens there any more.
+            // The reader's host reports a closed port.
             if sink.sent().refused > 0 {
                 return self.stop();
             }
@@ -319,7 +325,7 @@ impl Reader {
             && !self.is_over()
             && !self.is_silent(Instant::now())
         {
-            // Who has it is gone, and refuses the repeats.
+            // A reader that has the end closes its port, and refuses the repeats.
             let _ = sink.send_end(end);
         }
         self.stop();
@@ -348,17 +354,16 @@ fn is_stall(error: &StageError) -> bool {
     matches!(error.downcast_ref(), Some(grebe_datagram::Error::Stalled { .. }))
 }
 
-/// Readers of one stream at a time.
+/// Maximum readers of a stream at a time.
 const READERS_MAX: usize = 8;
-/// For so long after a reader has asked last frames go to it: one that was killed gets none after that.
+/// Validity of a request. A killed reader gets no frames after that.
 const LEASE: Duration = Duration::from_millis(1_500);
-/// Addresses that were claimed and have not said yet what came there; a claim is forgotten after so long. So no more probes leave in
-/// that time, whoever asks.
-const ASKED_MAX: usize = 64;
-const ASKED_FOR: Duration = Duration::from_secs(2);
-/// Batches that wait for a link: few, because they are of the source's memory.
+/// Maximum unconfirmed addresses, and the time after which they are forgotten. Limits the probes in that time.
+const CLAIMS_MAX: usize = 64;
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(2);
+/// Few, because they hold the source's memory.
 const QUEUE_BATCHES_MAX: usize = 16;
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use grebe_zenoh::{DataSender, Error as ZenohError, Lab, MESSAGE_BYTES_MAX, Prese
 use crate::bridges::zenoh::uri::ZenohKey;
 use crate::error::Error;
 
-/// Sends frames to a key, in messages of up to 65,000 bytes that lie in the batch's own memory.
+/// Sends frames to a key, in messages of up to 65,000 bytes, without a copy.
 ///
-/// Where a link cannot follow, Zenoh drops messages and says nothing: readers see by the sequence what they miss.
+/// Zenoh drops messages silently if a link is too slow. Readers see the loss in the sequence.
 #[derive(Debug)]
 pub(crate) struct ZenohSink {
     to: Sending,
@@ -33,7 +33,7 @@ impl ZenohSink {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(CHECK_EVERY);
         }
         Ok(Self { to: sending, _presence: presence, counters: Counted::default() })
     }
@@ -64,7 +64,7 @@ impl Stage for ZenohSink {
     }
 }
 
-/// A stream on its way to a key.
+/// A stream to a key.
 #[derive(Debug)]
 pub(super) struct Sending {
     sender: DataSender,
@@ -88,7 +88,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Says the end of the stream, more than once: a message may be dropped.
+    /// Sends the end of the stream, repeatedly because a message may be dropped.
     pub(super) fn end(&mut self, ctx: &Context) -> Result<(), ZenohError> {
         let Some(end) = self.end_of_stream(ctx) else { return Ok(()) };
         let began = Instant::now();
@@ -104,12 +104,12 @@ impl Sending {
         ctx.end_of_stream(self.last)
     }
 
-    /// What a person should know of what the stream says of itself.
+    /// A notice about the description.
     pub(super) fn take_note(&mut self) -> Option<String> {
         self.announcer.take_note()
     }
 
-    /// Messages that were sent.
+    /// Messages sent.
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
@@ -119,7 +119,7 @@ impl Sending {
     }
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const END_REPEATS: u32 = 5;
 const END_OVER: Duration = Duration::from_millis(500);
 

@@ -1,4 +1,4 @@
-//! `zenoh://` as a source: messages of frames, copied once, into batches.
+//! `zenoh://` as a source: copies messages of frames once, into batches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,28 +12,28 @@ use grebe_process::stream::{CHUNK_BYTES, is_same};
 use grebe_shm::Policy;
 use grebe_zenoh::{DataReceiver, Lab, Message, Overflow, SenderId, Watch, pieces};
 
+use crate::bridges::zenoh::routes::Onward;
 use crate::bridges::zenoh::uri::ZenohKey;
-use crate::bridges::zenoh::ways::Onward;
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::session::{Bounded, Limit, Ownership, Silence, Whose};
 
-/// Receives one stream of frames that is sent to a key.
+/// Receives one stream of frames of a key.
 ///
-/// The stream belongs to its sender; another takes over where it begins anew, or the first is silent for half a second. What is missing
-/// shows in the sequence: Zenoh drops messages where a link cannot follow, and this source where its reader cannot.
+/// The stream belongs to its sender. Another takes over if it starts a new stream, or after half a second of silence.
+/// The sequence shows losses: Zenoh drops messages if a link is too slow, and this source if its reader is.
 #[derive(Debug)]
 pub(crate) struct ZenohSource {
     uri: String,
     receiver: DataReceiver,
-    /// Who sends there; `None`: somebody else looks after that.
+    /// Watches the producers of the key. `None`: the caller does.
     watch: Option<Watch>,
     reconnects: bool,
-    /// Since when nobody sends there who did.
+    /// Time at which the last producer left.
     deserted: Option<Instant>,
-    /// A message that had no room in the last batch.
+    /// A message without room in the last batch.
     next: Option<Message>,
-    /// The rest of one, of which the stream is described anew.
+    /// The rest of a message after a new description.
     kept: Option<(Vec<u8>, SenderId)>,
     pool: Option<BatchPool>,
     chunk_bytes: usize,
@@ -43,7 +43,7 @@ pub(crate) struct ZenohSource {
     counters: ArrivalCounters,
 }
 
-/// How a reader wants it.
+/// Options of a reader.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReaderOptions {
     pub(crate) policy: Option<Policy>,
@@ -63,7 +63,7 @@ impl ZenohSource {
         Ok(source)
     }
 
-    /// Without a look at who sends there.
+    /// Without watching the producers.
     pub(super) fn of_key(lab: &Lab, key: &str, options: ReaderOptions) -> Result<Self, Error> {
         let overflow = match options.policy {
             Some(Policy::Block) => Overflow::Block,
@@ -87,7 +87,7 @@ impl ZenohSource {
         })
     }
 
-    /// Goes on with a stream that came by another way until now.
+    /// Continues a stream that came by another route.
     pub(super) fn after(mut self, onward: Option<Onward>) -> Self {
         if let Some(Onward { tracker, description }) = onward {
             (self.intake.tracker, self.intake.description) = (tracker, description);
@@ -95,22 +95,22 @@ impl ZenohSource {
         self
     }
 
-    /// Samples per channel that may still pass; `None`: all.
+    /// Samples per channel left to send; `None`: all.
     pub(super) fn left_samples(&self) -> Option<u64> {
         self.intake.limit.left()
     }
 
-    /// Whether anything has come.
+    /// Whether a frame has arrived.
     pub(super) fn has_heard(&self) -> bool {
         self.intake.ownership.owner().is_some()
     }
 
-    /// Whether all that came has gone on.
+    /// Whether all frames received were sent on.
     pub(super) fn is_drained(&self) -> bool {
         self.next.is_none() && self.kept.is_none() && !self.receiver.wait(Duration::ZERO)
     }
 
-    /// Gathers messages as long as there are some and they fit; whether anything came.
+    /// Collects waiting messages that fit. Returns whether there were any.
     fn gather(&mut self, batch: &mut BatchMut) -> bool {
         batch.describe(self.intake.description.as_ref());
         let mut filled = 0_usize;
@@ -126,7 +126,7 @@ impl ZenohSource {
             let end = filled + message.len();
             if end > batch.capacity_bytes() {
                 if filled == 0 {
-                    // It needs larger chunks, from the next on.
+                    // Larger chunks from the next one on.
                     self.chunk_bytes = message.len().min(MESSAGE_BYTES_TAKEN_MAX).next_power_of_two();
                     self.pool = None;
                 }
@@ -148,20 +148,20 @@ impl ZenohSource {
         filled > 0
     }
 
-    /// Enters the frames of a message, up to where the stream is described anew: what follows is kept for the next batch.
+    /// Adds the frames of a message, up to a new description. Keeps the rest for the next batch.
     fn enter(&mut self, batch: &mut BatchMut, begin: usize, end: usize, sender: SenderId) {
         let rest = self.intake.take(batch, begin, end, sender, self.listens_on);
         self.kept = rest.map(|at| (batch.chunk()[at..end].to_vec(), sender));
     }
 
-    /// Looks after who sends, where nothing comes.
-    fn look(&mut self) -> Result<(), Error> {
+    /// Checks the producers after a silence.
+    fn check_producers(&mut self) -> Result<(), Error> {
         self.silence.check()?;
         let Some(watch) = &self.watch else { return Ok(()) };
         if !watch.streams().is_empty() {
             self.deserted = None;
         } else if watch.changes() > 0 && !self.reconnects {
-            // Somebody was there.
+            // A producer was there before.
             let since = *self.deserted.get_or_insert_with(Instant::now);
             if since.elapsed() >= GRACE {
                 return Err(Error::ProducerGone { uri: self.uri.clone() });
@@ -183,8 +183,8 @@ impl Bounded for ZenohSource {
 
 impl Stage for ZenohSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if self.next.is_none() && self.kept.is_none() && !ctx.waiting(|| self.receiver.wait(LOOK_AROUND)) {
-            self.look()?;
+        if self.next.is_none() && self.kept.is_none() && !ctx.waiting(|| self.receiver.wait(WAIT_MAX)) {
+            self.check_producers()?;
             return Ok(Outcome::Produced);
         }
         let chunk_bytes = self.chunk_bytes;
@@ -218,7 +218,7 @@ impl Stage for ZenohSource {
     }
 }
 
-/// Sorts frames: which go on, and which are counted and left out.
+/// Sorts frames: sends them on, or counts and drops them.
 #[derive(Debug, Default)]
 struct Intake {
     tracker: StreamTracker,
@@ -228,15 +228,15 @@ struct Intake {
     is_described_anew: bool,
     refusals: Refusals,
     ownership: Ownership<SenderId>,
-    /// Another sender, and what it says that its stream is.
+    /// Another sender and its description.
     stranger: Option<(SenderId, Arc<Description>)>,
     copied_frames: u64,
     limit: Limit,
 }
 
 impl Intake {
-    /// Enters the frames of a message that stands in the batch's memory. Answers where the first one is that belongs to another batch,
-    /// because the stream is described anew there.
+    /// Adds the frames of a message in the batch's memory. Returns the position of the first frame after a new
+    /// description, which belongs to the next batch.
     fn take(
         &mut self,
         batch: &mut BatchMut,
@@ -269,7 +269,7 @@ impl Intake {
                     batch.describe(self.description.as_ref());
                     self.enter(batch, frame.start, &header, keeps_end);
                 }
-                // It says what this sender's next frames are.
+                // Describes this sender's next frames.
                 None if self.ownership.owner().is_none_or(|owner| owner == from) => {
                     match self.descriptions.take(&batch.chunk()[frame]) {
                         Ok(Some(description)) => {
@@ -280,7 +280,7 @@ impl Intake {
                         Err(reason) => self.refusals.add(reason),
                     }
                 }
-                // Whoever is about to take over says first what its stream is.
+                // A sender that takes over sends its description first.
                 None => {
                     let said = DescriptionReader::default().take(&batch.chunk()[frame]);
                     if let Ok(Some(description)) = said {
@@ -304,12 +304,12 @@ impl Intake {
         self.is_described_anew = false;
         self.end = header.is_end_of_stream().then_some(*header);
         if keeps_end || self.end.is_none() {
-            // Never full: the table of a chunk has room for as many frames as it has headers' worth of bytes.
+            // Never full: the frame table has room for a chunk of nothing but headers.
             let _ = batch.adopt(at, header);
         }
     }
 
-    /// As a receiver of datagrams decides it: a sender keeps its stream until it is silent, or another begins.
+    /// By the rules for datagrams: a sender keeps its stream until it is silent, or another starts one.
     fn is_ours(&mut self, from: SenderId, header: &Header) -> bool {
         let now = Instant::now();
         let whose = self.ownership.of_frame(from, header, &self.tracker, now);
@@ -324,7 +324,7 @@ impl Intake {
             self.description = said.map(|(_, description)| description);
         }
         self.ownership.give(from, whose == Whose::Newcomer);
-        self.ownership.silence.heard(now);
+        self.ownership.silence.reset(now);
         true
     }
 
@@ -334,10 +334,10 @@ impl Intake {
     }
 }
 
-/// How long a wait lasts at most, so that a stop is noticed.
-const LOOK_AROUND: Duration = Duration::from_millis(100);
-/// What was on its way when the producer left still comes.
+/// Maximum wait, so that a stop takes effect.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+/// Messages in flight when the producer left still arrive.
 const GRACE: Duration = Duration::from_millis(500);
 const POOL_BYTES_MAX: usize = 128 << 20;
-/// A message that is longer is none of ours: the longest frame that other ways take has as many.
+/// Longer messages are invalid: other routes have the same limit for a frame.
 const MESSAGE_BYTES_TAKEN_MAX: usize = 4 << 20;

@@ -8,19 +8,19 @@ use grebe_zenoh::{StreamName, check_key};
 use grebe_process::query::{Pairs, Query, Words};
 use grebe_recording::is_recording;
 
-/// Frames under a key of Zenoh's, as [`Uri::Zenoh`](crate::Uri::Zenoh) names them.
+/// Frames under a Zenoh key, as [`Uri::Zenoh`](crate::Uri::Zenoh) names them.
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `policy=block` | a sender waits for links that cannot follow; Zenoh closes one that takes nothing for 5 s. A reader that is too slow holds up its link | a sender drops what a link cannot take; a slow reader drops the oldest |
-/// | `policy=drop_latest` | a reader that is too slow drops what comes | the oldest |
-/// | `wait` | a sender begins once somebody reads | at once |
-/// | `reconnect` | a reader waits for a producer that is gone to return | that is an error |
+/// | `policy=block` | a sender waits for slow links; Zenoh closes one that accepts nothing for 5 s. A slow reader holds up its link | a sender drops what a link cannot accept; a slow reader drops the oldest |
+/// | `policy=drop_latest` | a slow reader drops new frames | the oldest |
+/// | `wait` | a sender starts after a reader has joined | at once |
+/// | `reconnect` | a reader waits for a lost producer | an error |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZenohKey {
     /// The key.
     pub key: String,
-    /// What happens where somebody is too slow.
+    /// The policy towards slow readers or links.
     pub policy: Option<Policy>,
     /// Whether a sender waits for a reader.
     pub waits: bool,
@@ -28,29 +28,29 @@ pub struct ZenohKey {
     pub reconnects: bool,
 }
 
-/// A stream that is found by its name, as [`Uri::Named`](crate::Uri::Named) has it: `lab/mast3/adc`, and `?way=zenoh` where another way than
-/// the best is wanted.
+/// A stream by name, as [`Uri::Named`](crate::Uri::Named) has it: `lab/mast3/adc`, or `?route=zenoh` to select a route
+/// instead of the best one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStream {
     /// The stream.
     pub name: StreamName,
-    /// How a reader is to get it; `None`: as is best.
-    pub way: Option<Way>,
+    /// The route to use; `None`: the best.
+    pub route: Option<Route>,
 }
 
-/// How a stream goes from its producer to a reader.
+/// The route of a stream from its producer to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// Memory that both share.
+pub enum Route {
+    /// Shared memory.
     Shm,
-    /// Datagrams that pass here anyway, or that the producer sends here because it is asked to.
+    /// Datagrams, sent here anyway or on request.
     Udp,
-    /// Messages of Zenoh's.
+    /// Messages of Zenoh.
     Zenoh,
 }
 
 impl ZenohKey {
-    /// What stands behind `zenoh://`.
+    /// Parses the part after `zenoh://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (key, mut query) = Query::split(text)?;
         check_key(key)?;
@@ -74,7 +74,7 @@ impl ZenohKey {
 }
 
 impl NamedStream {
-    /// A name of a stream, where it looks like one and like no recording; otherwise `None`.
+    /// Parses a name of a stream. `None`: it does not look like one, or it is a recording.
     pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
         let (name, query) = text.split_once('?').unwrap_or((text, ""));
         let name: StreamName = name.parse().ok().filter(|_| !is_recording(Path::new(name)))?;
@@ -84,18 +84,18 @@ impl NamedStream {
         }
         let read = |query| {
             let mut query = Query::new(query)?;
-            let way = query.choice("way", Way::WORDS)?;
+            let route = query.choice("route", Route::WORDS)?;
             query.end()?;
-            Ok(Self { name, way })
+            Ok(Self { name, route })
         };
         Some(read(query))
     }
 }
 
-impl Way {
+impl Route {
     pub(super) const WORDS: &Words<Self> = &[("shm", Self::Shm), ("udp", Self::Udp), ("zenoh", Self::Zenoh)];
 
-    /// As a name says it.
+    /// Its spelling in a name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Shm => "shm",
@@ -115,8 +115,8 @@ mod tests {
             "zenoh://adc",
             "zenoh://site/adc?policy=block&wait&reconnect",
             "lab/mast3/adc",
-            "lab/mast3/adc?way=shm",
-            "lab/mast3/adc?way=zenoh",
+            "lab/mast3/adc?route=shm",
+            "lab/mast3/adc?route=zenoh",
         ] {
             assert_eq!(text.parse::<Uri>().unwrap().to_string(), text);
         }
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("zenoh://", "no key of Zenoh's"),
-            ("zenoh://a/**", "no key of Zenoh's"),
+            ("zenoh://", "not a Zenoh key"),
+            ("zenoh://a/**", "not a Zenoh key"),
             ("zenoh://a?policy=some", "wrong policy"),
             ("zenoh://a?colour=red", "known: policy, wait, reconnect"),
-            ("lab/adc?way=horse", "has way=horse: give shm, udp or zenoh"),
+            ("lab/adc?route=horse", "has route=horse: give shm, udp or zenoh"),
             ("adc", "not the URI of a stream"),
             ("/lab/adc", "not the URI of a stream"),
         ] {

@@ -1,4 +1,4 @@
-//! How two sockets find each other: the connection and the handshake.
+//! Connection and handshake of two sockets.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,53 +14,53 @@ use crate::error::Error;
 use crate::open::Notify;
 use crate::transport::Connector;
 
-/// Opens connections to sockets that fit ours.
+/// Opens connections to sockets that match ours.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     pub(crate) connector: Connector,
     pub(crate) socket: Socket,
-    /// What a SUB wants to get.
+    /// Subscription of a SUB.
     pub(crate) key: String,
 }
 
-/// Somebody who has said what it is.
+/// A peer after its handshake.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
 }
 
-/// Those who connect, each met in a thread of its own: one that does not get on holds up nobody.
+/// Accepted peers. Each handshake has a thread, so a slow one holds up no other.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) met: Receiver<Peer>,
     cancel: Cancel,
 }
 
-/// Why the handshake went wrong.
-enum Trouble {
+/// A failed handshake.
+enum HandshakeError {
     Io(io::Error),
     Garbage(Garbage),
 }
 
 impl Meeting {
-    /// With whom a name says; a person is told the address that is listened on.
+    /// Connects to or listens on the address of the name. Reports the address listened on.
     ///
     /// # Errors
-    /// It cannot be listened on.
+    /// The address cannot be listened on.
     pub(crate) fn new(zmq: &Zmq, socket: Socket, notify: Notify<'_>) -> Result<Arc<Self>, Error> {
         let connector = zmq.end.connector("zmq", notify)?;
         Ok(Arc::new(Self { connector, socket, key: zmq.key.clone() }))
     }
 
-    /// The next connection, the handshake done. Of several who connect to a listener it is the first who gets that far.
-    /// They are waited for `within` at most.
+    /// The next connection after its handshake. A listener takes the first peer that completes it. Waits up to
+    /// `within`.
     pub(crate) fn open(self: &Arc<Self>, cancel: &Cancel, within: Option<Duration>) -> Result<Peer, Error> {
         if !self.connector.listens() {
             return self.shake(self.connector.open(cancel, within)?, cancel);
         }
         let (peers, began) = (self.peers(), Instant::now());
         loop {
-            match peers.met.recv_timeout(LOOK_EVERY) {
+            match peers.met.recv_timeout(CHECK_EVERY) {
                 Ok(peer) => return Ok(peer),
                 Err(RecvTimeoutError::Timeout) if !cancel.is_cancelled() => {
                     if let Some(timeout) = within.filter(|&within| began.elapsed() >= within) {
@@ -72,33 +72,33 @@ impl Meeting {
         }
     }
 
-    /// Meets all who connect, until it is dropped.
+    /// Accepts peers until it is dropped.
     pub(crate) fn peers(self: &Arc<Self>) -> Peers {
         let (sender, met) = sync_channel(PEERS_MAX);
         let (meeting, cancel, under_way) = (self.clone(), Cancel::default(), Arc::new(()));
         let until = cancel.clone();
         std::thread::spawn(move || {
             while !until.is_cancelled() {
-                // Who connects meanwhile waits in the system's queue.
+                // Further connections wait in the system's queue.
                 let next = if Arc::strong_count(&under_way) > HANDSHAKES_MAX {
                     None
                 } else {
                     meeting.connector.open(&until, None).ok()
                 };
                 let Some(stream) = next else {
-                    std::thread::sleep(LOOK_EVERY);
+                    std::thread::sleep(CHECK_EVERY);
                     continue;
                 };
                 let (meeting, until, sender, one) =
                     (meeting.clone(), until.clone(), sender.clone(), under_way.clone());
                 let shake = move || {
                     let _one = one;
-                    // Somebody who is no peer, or has gone: others may be.
+                    // Errors of one peer do not affect others.
                     if let Ok(peer) = meeting.shake(stream, &until) {
                         let _ = sender.send(peer);
                     }
                 };
-                // Without a thread for it the connection is closed, and may come again.
+                // Without a thread the connection is closed, and the peer may retry.
                 drop(std::thread::Builder::new().spawn(shake));
             }
         });
@@ -110,8 +110,8 @@ impl Meeting {
         match shaking.run(self) {
             Ok(()) => Ok(Peer { stream }),
             Err(_) if cancel.is_cancelled() => Err(Error::Cancelled),
-            Err(Trouble::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
-            Err(Trouble::Io(source)) => {
+            Err(HandshakeError::Garbage(what)) => Err(Error::Peer { uri: self.connector.uri(), what }),
+            Err(HandshakeError::Io(source)) => {
                 Err(Error::Tcp { action: "shake hands with", uri: self.connector.uri(), source })
             }
         }
@@ -131,14 +131,14 @@ struct Handshake<'a> {
 }
 
 impl Handshake<'_> {
-    /// Up to where messages may follow. What a SUB asks for comes after that, at any time.
-    fn run(&mut self, ours: &Meeting) -> Result<(), Trouble> {
+    /// The handshake. Subscriptions of a SUB may follow at any time.
+    fn run(&mut self, ours: &Meeting) -> Result<(), HandshakeError> {
         self.stream.write_all(&wire::greeting())?;
         wire::check_greeting(&self.array()?)?;
         self.stream.write_all(&wire::ready(ours.socket))?;
         let (head, body) = self.frame()?;
         if !head.is_command {
-            return Err(Trouble::Garbage("does not get ready"));
+            return Err(HandshakeError::Garbage("sends no READY"));
         }
         wire::check_ready(&body, ours.socket)?;
         if ours.socket == Socket::Sub {
@@ -151,60 +151,60 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    fn frame(&mut self) -> Result<(Head, Vec<u8>), Trouble> {
+    fn frame(&mut self) -> Result<(Head, Vec<u8>), HandshakeError> {
         let mut bytes = self.array::<2>()?.to_vec();
         if Head::parse(&bytes)?.is_none() {
             bytes.extend(self.array::<7>()?);
         }
-        let head = Head::parse(&bytes)?.ok_or(Trouble::Garbage("sends what is no frame of ZMTP"))?;
+        let head = Head::parse(&bytes)?.ok_or(HandshakeError::Garbage("sends an invalid ZMTP frame"))?;
         if head.body_bytes > COMMAND_BYTES_MAX {
-            return Err(Trouble::Garbage("sends samples before it gets ready"));
+            return Err(HandshakeError::Garbage("sends samples before READY"));
         }
         let mut body = vec![0; head.body_bytes as usize];
         self.fill(&mut body)?;
         Ok((head, body))
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Trouble> {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), HandshakeError> {
         let mut filled = 0;
         while filled < bytes.len() {
             if self.cancel.is_cancelled() {
-                return Err(Trouble::Io(io::ErrorKind::Interrupted.into()));
+                return Err(HandshakeError::Io(io::ErrorKind::Interrupted.into()));
             }
             match self.stream.read(&mut bytes[filled..]) {
-                Ok(0) => return Err(Trouble::Io(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(HandshakeError::Io(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => filled += read,
                 Err(error) if is_nothing_yet(&error) && Instant::now() < self.until => {}
-                Err(error) => return Err(Trouble::Io(error)),
+                Err(error) => return Err(HandshakeError::Io(error)),
             }
         }
         Ok(())
     }
 }
 
-/// Of a socket that waits no longer than a moment.
+/// For a socket with a short timeout.
 pub(super) fn is_nothing_yet(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for HandshakeError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Garbage> for Trouble {
+impl From<Garbage> for HandshakeError {
     fn from(what: Garbage) -> Self {
         Self::Garbage(what)
     }
 }
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 const HANDSHAKES_MAX: usize = 64;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The samples of messages, one behind the other, and what their tags say.
+//! Reads the samples of messages as a byte stream, with the changes that tags report.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut, Read};
@@ -15,8 +15,8 @@ use crate::bridges::zmq::wire::Head;
 use crate::transport::Reconnect;
 use crate::transport::standard::readable;
 
-/// Reads what a PUB or a PUSH sends. What its tags say holds from their sample on, and items that are missing between two messages
-/// become a gap. Begins with `peer`, and goes on with whom the meeting brings.
+/// Reads from a PUB or a PUSH. Tags take effect at their sample, and items missing between two messages become a gap.
+/// Starts with `peer`, and reconnects through `meeting`.
 pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<Reader> {
     let loses_unseen = zmq.loses_unseen(meeting.socket);
     let begin = {
@@ -24,18 +24,18 @@ pub(crate) fn source(zmq: &Zmq, meeting: Arc<Meeting>, peer: Peer) -> RawSource<
         move |Peer { stream }| Reader::new(stream, has_tags, has_key, frame_bytes)
     };
     let reader = begin(peer);
-    let heard = Heard {
+    let state = StreamState {
         rate_hz: zmq.raw.rate_hz,
         description: zmq.raw.description().map(Arc::unwrap_or_clone).unwrap_or_default(),
     };
-    let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(heard));
-    let again = zmq.end.reconnects.then(|| {
+    let source = RawSource::new(reader, Reader::wait, zmq.raw.clone()).retune(Box::new(state));
+    let reconnect = zmq.end.reconnects.then(|| {
         Reconnect::new(meeting.connector.uri(), move |cancel| meeting.open(cancel, None).map(&begin))
     });
-    (if loses_unseen { source.loses_unseen() } else { source }).reconnects(again)
+    (if loses_unseen { source.loses_unseen() } else { source }).reconnects(reconnect)
 }
 
-/// A connection without what stands between the samples.
+/// Samples of a connection, without headers.
 #[derive(Debug)]
 pub(crate) struct Reader<S = TcpStream> {
     stream: S,
@@ -43,23 +43,23 @@ pub(crate) struct Reader<S = TcpStream> {
     has_key: bool,
     /// Bytes of an item.
     frame_bytes: usize,
-    /// What came and was not taken.
+    /// Bytes received and not yet used.
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// Of the present part of a message: bytes of samples that are still to come, then bytes that are none.
+    /// Of the current part: remaining bytes of samples, then remaining other bytes.
     samples: u64,
     skip: u64,
-    /// The next part belongs to the same message, and is its second or a later one.
+    /// Whether the next part belongs to the same message; its index.
     is_inside: bool,
     parts: usize,
-    /// The first item of the next message.
+    /// Expected first item of the next message.
     expected: Option<u64>,
-    /// What the next samples bring, and how many bytes before.
+    /// Changes, and the bytes of samples before each.
     news: VecDeque<(u64, News)>,
 }
 
-/// What holds from a sample on.
+/// A change at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum News {
     Gap(u64),
@@ -67,7 +67,7 @@ enum News {
 }
 
 impl Reader {
-    /// Waits until there is something to read, for 100 ms at most; whether there is.
+    /// Waits for up to 100 ms until there is something to read. Returns whether there is.
     fn wait(&self) -> io::Result<bool> {
         Ok(self.begin < self.end || readable(&self.stream)?)
     }
@@ -96,7 +96,7 @@ impl<S: Read> Reader<S> {
         &self.buffer[self.begin..self.end]
     }
 
-    /// Samples up to the next news, out of what was read; 0: none are there.
+    /// Copies received samples up to the next change. Returns the bytes; 0: none.
     fn give(&mut self, out: &mut [u8]) -> usize {
         let upto = self.news.front().map_or(self.samples, |&(bytes, _)| bytes.min(self.samples));
         let length = (self.end - self.begin).min(out.len()).min(usize::try_from(upto).unwrap_or(usize::MAX));
@@ -111,7 +111,7 @@ impl<S: Read> Reader<S> {
         self.news.iter_mut().for_each(|(bytes, _)| *bytes -= (*bytes).min(length as u64));
     }
 
-    /// Goes over what is no sample, as far as it was read; whether it needs more.
+    /// Skips bytes that are not samples. Returns whether it needs more bytes.
     fn skim(&mut self) -> io::Result<bool> {
         while self.samples == 0 {
             if self.skip > 0 {
@@ -132,7 +132,7 @@ impl<S: Read> Reader<S> {
         Ok(self.begin == self.end)
     }
 
-    /// A part of a message begins; `false`: of what stands before its samples not all has come.
+    /// Starts a part of a message. `false`: the bytes before its samples are incomplete.
     fn begin_part(&mut self, head: Head) -> io::Result<bool> {
         let part = if self.is_inside { self.parts } else { 0 };
         let is_key = self.has_key && part == 0;
@@ -160,7 +160,7 @@ impl<S: Read> Reader<S> {
                 Err(NoHeader::Short) if !is_whole && body.len() < BUFFER_BYTES / 2 => return Ok(false),
                 Err(_) => {
                     return Err(garbage(
-                        "sends messages without GNU Radio's tags: leave out tags, or have the sender pass them",
+                        "sends messages without GNU Radio's tags: omit tags, or have the sender pass them",
                     ));
                 }
             }
@@ -175,9 +175,7 @@ impl<S: Read> Reader<S> {
         self.begin += header_bytes as usize;
         let payload = head.body_bytes - header_bytes;
         if !payload.is_multiple_of(self.frame_bytes as u64) {
-            return Err(garbage(
-                "sends messages that are no whole samples: format or channels are others, or tags or key are missing",
-            ));
+            return Err(garbage("sends messages of partial samples: check format, channels, tags and key"));
         }
         self.samples = payload;
         Ok(true)
@@ -186,7 +184,7 @@ impl<S: Read> Reader<S> {
     fn take_tags(&mut self, header: &TagHeader, items: u64) {
         let ahead = self.expected.map_or(0, |expected| header.first_item.wrapping_sub(expected));
         if ahead > 0 {
-            // One that counts anew has lost nobody knows how much.
+            // After a restarted count the loss has an unknown length.
             let gap = if ahead > AHEAD_MAX { 1 } else { ahead };
             self.news.push_back((0, News::Gap(gap)));
         }
@@ -198,15 +196,15 @@ impl<S: Read> Reader<S> {
         self.news.make_contiguous().sort_by_key(|&(bytes, _)| bytes);
     }
 
-    /// Whether the next sample brings news.
+    /// Whether a change applies to the next sample.
     fn has_news(&self) -> bool {
         matches!(self.news.front(), Some(&(0, _)))
     }
 }
 
 impl<S: Read> Read for Reader<S> {
-    /// Samples: those that were read before, and what one more call to the system gives. Nothing is there yet where the next one
-    /// brings news, which is to be asked for.
+    /// Reads samples: those received before, then one more call to the system. Returns `WouldBlock` at a change, which
+    /// the caller takes first.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let (mut filled, mut has_asked) = (0, false);
         while filled < out.len() {
@@ -217,7 +215,7 @@ impl<S: Read> Read for Reader<S> {
                 has_asked = true;
                 self.buffer.copy_within(self.begin..self.end, 0);
                 (self.begin, self.end) = (0, self.end - self.begin);
-                // A large message goes where it is wanted.
+                // A large message is read without a copy.
                 let upto = if self.news.is_empty() && self.end == 0 { self.samples } else { 0 };
                 let direct = out.len().min(usize::try_from(upto).unwrap_or(usize::MAX));
                 let (direct, own) = (&mut out[..direct], &mut self.buffer[self.end..]);
@@ -247,13 +245,13 @@ fn garbage(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the sender {what}"))
 }
 
-/// What was heard of the stream so far.
-struct Heard {
+/// Current state of the stream.
+struct StreamState {
     rate_hz: f64,
     description: Description,
 }
 
-impl<S: Read> Retune<Reader<S>> for Heard {
+impl<S: Read> Retune<Reader<S>> for StreamState {
     fn retune(&mut self, reader: &mut Reader<S>) -> io::Result<Option<Retuned>> {
         if !reader.has_news() {
             return Ok(None);
@@ -276,15 +274,15 @@ impl<S: Read> Retune<Reader<S>> for Heard {
     }
 }
 
-/// Any bytes come in any pieces from a socket: samples go on as far as they are any.
+/// Feeds arbitrary bytes in arbitrary pieces.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(choice: u8, bytes: &[u8]) {
     let (has_tags, has_key, frame_bytes) = (choice & 1 > 0, choice & 2 > 0, 1 + usize::from(choice >> 4));
     let mut reader = Reader::new(Pieces(bytes), has_tags, has_key, frame_bytes);
-    let mut heard = Heard { rate_hz: 1.0, description: Description::default() };
+    let mut state = StreamState { rate_hz: 1.0, description: Description::default() };
     let (mut out, mut given) = (vec![0; 4096], 0);
     loop {
-        if heard.retune(&mut reader).is_err() {
+        if state.retune(&mut reader).is_err() {
             break;
         }
         match reader.read(&mut out) {
@@ -297,7 +295,7 @@ pub(crate) fn fuzz(choice: u8, bytes: &[u8]) {
     assert!(given <= bytes.len());
 }
 
-/// Gives as many bytes at a time as the first of them says.
+/// Returns pieces whose first byte gives their length.
 #[cfg(fuzzing)]
 struct Pieces<'a>(&'a [u8]);
 
@@ -313,5 +311,5 @@ impl Read for Pieces<'_> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// Items that a sender may have dropped between two messages; further on it has begun again.
+/// Maximum items lost between two messages. A larger difference is a restart.
 const AHEAD_MAX: u64 = 1 << 40;

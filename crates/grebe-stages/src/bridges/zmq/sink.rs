@@ -1,4 +1,4 @@
-//! Messages of GNU Radio's items.
+//! Sends messages of GNU Radio's items.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,33 +20,33 @@ use crate::transport::{Outlet, Reconnect, drain};
 
 /// Sends a stream in messages of up to a chunk.
 ///
-/// A PUB sends to all who subscribe; one that is too slow loses whole messages, which are counted, and holds up nobody. A PUSH gives
-/// each message to one reader, and waits for one.
+/// A PUB sends to all subscribers. A slow one loses whole messages, which are counted, and holds up no other. A PUSH
+/// gives each message to one reader, and waits for one.
 #[derive(Debug)]
 pub(crate) struct ZmqSink {
     zmq: Zmq,
     socket: Socket,
     origin: Origin,
     readers: Vec<Reader>,
-    /// Whose turn it is.
+    /// Index of the next reader.
     turn: usize,
     message: Vec<u8>,
-    /// Samples of a message, and of one frame.
+    /// Samples of a message; scratch space for one frame.
     samples: Vec<u8>,
     scratch: Vec<u8>,
     tags: Vec<Tag>,
-    said: Option<(f64, Option<Arc<Description>>)>,
+    announced: Option<(f64, Option<Arc<Description>>)>,
     gaps: Gaps,
-    looked: Option<Instant>,
+    served: Option<Instant>,
     counters: Counted,
 }
 
-/// Where readers come from.
+/// Source of readers.
 #[derive(Debug)]
 enum Origin {
-    /// They connect.
+    /// Readers connect to us.
     Peers(Peers),
-    /// We connect to one, and again where that is wanted.
+    /// We connect to one reader, and reconnect if requested.
     Place(Option<Reconnect<Peer>>),
 }
 
@@ -54,14 +54,14 @@ enum Origin {
 struct Reader {
     out: Outlet,
     topics: Vec<Vec<u8>>,
-    heard: Vec<u8>,
+    input: Vec<u8>,
 }
 
 impl ZmqSink {
-    /// Connects, or listens and waits until as many readers are there as the name asks for; a person is told the address.
+    /// Connects, or listens, reports the address and waits for the number of readers that the name requires.
     ///
     /// # Errors
-    /// Nobody can be connected to, or another socket than ours needs; [`Error::Cancelled`].
+    /// The address cannot be used, or the peer's socket type does not match; [`Error::Cancelled`].
     pub(crate) fn open(
         zmq: &Zmq,
         socket: Socket,
@@ -89,14 +89,14 @@ impl ZmqSink {
             samples: Vec::new(),
             scratch: Vec::new(),
             tags: Vec::new(),
-            said: None,
+            announced: None,
             gaps: Gaps::default(),
-            looked: None,
+            served: None,
             counters: Counted::default(),
         };
         first.into_iter().for_each(|peer| sink.admit(peer));
         let wanted = if zmq.end.listens { zmq.wait_peers } else { 1 };
-        // Who was connected to may have its reasons not to subscribe yet.
+        // A reader that we connect to may subscribe later.
         let until = (!zmq.end.listens).then(|| Instant::now() + SUBSCRIBES_WITHIN);
         let is_waiting = |sink: &Self| {
             sink.subscribers() < wanted
@@ -107,13 +107,13 @@ impl ZmqSink {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            std::thread::sleep(LOOK_EVERY);
-            sink.look(drop)?;
+            std::thread::sleep(CHECK_EVERY);
+            sink.serve_readers(drop)?;
         }
         Ok(sink)
     }
 
-    /// Readers that get something: of a PUB those that have said what they want.
+    /// Number of readers that receive: of a PUB those that have subscribed.
     fn subscribers(&self) -> usize {
         let gets = |reader: &&Reader| self.socket == Socket::Push || !reader.topics.is_empty();
         self.readers.iter().filter(gets).count()
@@ -122,30 +122,30 @@ impl ZmqSink {
     fn admit(&mut self, peer: Peer) {
         if let Ok(out) = Outlet::new(peer.stream) {
             self.counters.readers.add(1);
-            self.said = None;
-            self.readers.push(Reader { out, topics: Vec::new(), heard: Vec::new() });
+            self.announced = None;
+            self.readers.push(Reader { out, topics: Vec::new(), input: Vec::new() });
         }
     }
 
-    /// Lets in who has come, and hears what readers want, now and then; `tell` tells a person who has gone and come.
-    fn look(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
+    /// Accepts readers and reads their subscriptions, at intervals. `tell` reports readers that leave and return.
+    fn serve_readers(&mut self, tell: impl Fn(String)) -> Result<(), Error> {
         let now = Instant::now();
-        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+        if self.served.is_some_and(|served| now - served < CHECK_EVERY) {
             return Ok(());
         }
-        self.looked = Some(now);
+        self.served = Some(now);
         for reader in &mut self.readers {
             if reader.hear() {
-                // One that begins here is told what the stream is.
-                self.said = None;
+                // Repeats the tags for a new reader.
+                self.announced = None;
             }
         }
         self.part(&tell);
         let mut came = Vec::new();
         match &mut self.origin {
             Origin::Peers(peers) => came.extend(peers.met.try_iter()),
-            Origin::Place(Some(again)) if self.readers.is_empty() => {
-                came.extend(again.poll(Duration::ZERO, tell)?);
+            Origin::Place(Some(reconnect)) if self.readers.is_empty() => {
+                came.extend(reconnect.poll(Duration::ZERO, tell)?);
             }
             Origin::Place(_) => {}
         }
@@ -153,23 +153,23 @@ impl ZmqSink {
         Ok(())
     }
 
-    /// Forgets readers that have gone.
+    /// Removes lost readers.
     fn part(&mut self, tell: impl Fn(String)) {
         let before = self.readers.len();
         self.readers.retain(|reader| !reader.out.is_gone());
-        if let Origin::Place(Some(again)) = &mut self.origin
+        if let Origin::Place(Some(reconnect)) = &mut self.origin
             && self.readers.len() < before
         {
-            again.lost(None, tell);
+            reconnect.lost(None, tell);
         }
     }
 
-    /// Whether there will be no reader any more.
+    /// Whether no reader can come any more.
     fn is_deserted(&self) -> bool {
         matches!(self.origin, Origin::Place(None)) && self.readers.is_empty()
     }
 
-    /// Sends a batch, in as many messages as it has stretches without a gap.
+    /// Sends a batch, one message per run without a gap.
     fn take(&mut self, batch: &Batch, ctx: &Context) -> StageResult<()> {
         let mut first = None;
         for frame in batch.frames() {
@@ -195,16 +195,16 @@ impl ZmqSink {
         Ok(())
     }
 
-    /// Tags a sample where the stream has become another.
+    /// Tags a sample at which the stream changes.
     fn tell(&mut self, header: &Header, batch: &Batch) {
         let description = batch.description();
-        let is_said = self.said.as_ref().is_some_and(|(rate_hz, said)| {
-            *rate_hz == header.sample_rate_hz && is_same(said.as_ref(), description)
+        let is_said = self.announced.as_ref().is_some_and(|(rate_hz, announced)| {
+            *rate_hz == header.sample_rate_hz && is_same(announced.as_ref(), description)
         });
         if is_said || !self.zmq.has_tags {
             return;
         }
-        self.said = Some((header.sample_rate_hz, description.cloned()));
+        self.announced = Some((header.sample_rate_hz, description.cloned()));
         let item = header.first_sample_index;
         let frequency_hz = description.and_then(|it| it.centre_frequency_hz).or(self.zmq.raw.frequency_hz);
         let time = description.and_then(|it| it.time_of(header, item));
@@ -213,7 +213,7 @@ impl ZmqSink {
         self.tags.extend(says.into_iter().flatten().map(|says| Tag { item, says }));
     }
 
-    /// Sends what was gathered, as a message that begins with this sample.
+    /// Sends the collected samples as a message that starts with this item.
     fn send(&mut self, first_item: Option<u64>, ctx: &Context) -> StageResult<()> {
         let Some(first_item) = first_item else { return Ok(()) };
         let key = self.zmq.key.as_bytes();
@@ -253,19 +253,19 @@ impl ZmqSink {
         Ok(())
     }
 
-    /// Gives the message to the next reader that can take it, and waits for one.
+    /// Gives the message to the next reader with room, and waits for one.
     fn push(&mut self, samples: u64, ctx: &Context) -> StageResult<()> {
         let mut waited = Duration::ZERO;
         loop {
             for _ in 0..self.readers.len() {
                 self.turn = (self.turn + 1) % self.readers.len();
-                // What it did not take of the last message comes first.
+                // The rest of its last message goes first.
                 if self.readers[self.turn].out.send(&self.message, 0) {
                     return Ok(());
                 }
             }
             self.part(|words| ctx.note(words));
-            self.look(|words| ctx.note(words))?;
+            self.serve_readers(|words| ctx.note(words))?;
             if self.is_deserted() || ctx.is_stopping() && waited > STOP_WITHIN {
                 self.counters.absent_samples.add(samples);
                 return Ok(());
@@ -282,16 +282,16 @@ impl Reader {
         self.topics.iter().any(|topic| begin.starts_with(topic))
     }
 
-    /// Hears what it wants to get; whether that is more than before.
+    /// Reads subscriptions. Returns whether there are new ones.
     fn hear(&mut self) -> bool {
         let (mut bytes, mut wants_more) = ([0; 512], false);
-        // One that sends without end does not hold up the stream.
+        // Limits the reads, so that a peer that sends without end cannot hold up the stream.
         for _ in 0..READS_MAX {
             let Some(read) = self.out.read(&mut bytes) else { break };
-            self.heard.extend_from_slice(&bytes[..read]);
-            while let Ok(Some(head)) = Head::parse(&self.heard) {
+            self.input.extend_from_slice(&bytes[..read]);
+            while let Ok(Some(head)) = Head::parse(&self.input) {
                 let end = usize::try_from(head.body_bytes).ok().and_then(|body| body.checked_add(head.bytes));
-                let Some(body) = end.and_then(|end| self.heard.get(head.bytes..end)) else { break };
+                let Some(body) = end.and_then(|end| self.input.get(head.bytes..end)) else { break };
                 match wire::subscription(head.is_command, body) {
                     Some((true, topic)) if self.topics.len() < TOPICS_MAX => {
                         self.topics.push(topic.to_vec());
@@ -303,11 +303,11 @@ impl Reader {
                     }
                     _ => {}
                 }
-                self.heard.drain(..end.unwrap_or(0));
+                self.input.drain(..end.unwrap_or(0));
             }
-            // A reader has little to say: what goes on is no ZMTP.
-            if self.heard.len() as u64 > 2 * COMMAND_BYTES_MAX {
-                self.heard.clear();
+            // Longer input is not ZMTP.
+            if self.input.len() as u64 > 2 * COMMAND_BYTES_MAX {
+                self.input.clear();
                 break;
             }
         }
@@ -315,14 +315,14 @@ impl Reader {
     }
 }
 
-/// Waits until a reader has room, for 20 ms at most.
+/// Waits for up to 20 ms until a reader has room.
 #[cfg(unix)]
 fn await_room(readers: &[Reader]) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds: Vec<_> =
         readers.iter().map(|reader| PollFd::new(reader.out.stream(), PollFlags::OUT)).collect();
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.as_nanos() as _ };
-    // What went wrong shows when it is written to.
+    let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_EVERY.as_nanos() as _ };
+    // The next write shows any error.
     let _ = poll(&mut fds, Some(&timeout));
 }
 
@@ -333,7 +333,7 @@ fn await_room(_: &[Reader]) {
 
 impl Stage for ZmqSink {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
-        self.look(|words| ctx.note(words))?;
+        self.serve_readers(|words| ctx.note(words))?;
         let Some(batch) = input.next() else {
             self.readers.iter_mut().for_each(|reader| reader.out.flush());
             return Ok(Outcome::WantsInput);
@@ -357,14 +357,14 @@ impl Stage for ZmqSink {
 grebe_flow::counters! {
     struct Counted { unmarked_gap_samples, client_dropped_samples, absent_samples, gauge readers, messages }
 }
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Of a subscriber that is too slow.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+/// Per slow subscriber.
 const PUB_BACKLOG_BYTES: usize = 8 << 20;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const TOPICS_MAX: usize = 64;
-/// Of what one reader says, each time.
+/// Per reader and interval.
 const READS_MAX: usize = 64;
-/// How long a sender waits for the subscription of whom it has connected to.
+/// Timeout for the subscription of a reader that we connected to.
 const SUBSCRIBES_WITHIN: Duration = Duration::from_secs(10);
-/// How long a sender that is being stopped still waits for its reader.
+/// Maximum wait for a reader on shutdown.
 const STOP_WITHIN: Duration = Duration::from_secs(1);

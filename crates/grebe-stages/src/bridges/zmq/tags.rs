@@ -1,5 +1,5 @@
-//! What GNU Radio's ZMQ blocks put before the samples of a message when they are to pass tags: the item at which it begins, and the
-//! tags, in GNU Radio's serialization of polymorphic types (PMT).
+//! Header of GNU Radio's ZMQ messages with tags: the index of the first item, and the tags in GNU Radio's serialization
+//! of polymorphic types (PMT).
 //!
 //! | offset | field | type |
 //! |---|---|---|
@@ -14,15 +14,15 @@ use std::time::{Duration, SystemTime};
 /// The header of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TagHeader {
-    /// Of the first sample of the message.
+    /// Index of the message's first sample.
     pub(super) first_item: u64,
-    /// Those that are known here.
+    /// The known tags.
     pub(super) tags: Vec<Tag>,
     /// Its length.
     pub(super) bytes: usize,
 }
 
-/// What holds from a sample on.
+/// A property that changes at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tag {
     pub(super) item: u64,
@@ -36,12 +36,12 @@ pub(super) enum Says {
     Time(SystemTime),
 }
 
-/// Why there is no header.
+/// Reason for no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoHeader {
-    /// The bytes do not reach.
+    /// More bytes are needed.
     Short,
-    /// They are none.
+    /// The bytes are not a header.
     Garbage,
 }
 
@@ -58,7 +58,7 @@ impl TagHeader {
             let (key, value) = (at.value(0)?, at.value(0)?);
             at.value(0)?;
             if let Some(says) = Says::of(&key, &value) {
-                // As many as there can be in what is read at once: nobody sends more, and memory is bounded.
+                // The size of a read limits them.
                 tags.push(Tag { item, says });
             }
         }
@@ -122,11 +122,11 @@ fn symbol(name: &str, out: &mut Vec<u8>) {
     out.extend(name.as_bytes());
 }
 
-/// What a PMT is, as far as it matters.
+/// The value of a PMT, as far as needed.
 enum Value<'a> {
     Symbol(&'a [u8]),
     Number(f64),
-    /// A whole number and a floating one, as times are.
+    /// An integer and a float: a time.
     Time(u64, f64),
     Whole(u64),
     Other,
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
         Ok(skipped)
     }
 
-    /// The next value, whatever it is.
+    /// The next value of any type.
     fn value(&mut self, depth: usize) -> Result<Value<'a>, NoHeader> {
         if depth > DEPTH_MAX {
             return Err(NoHeader::Garbage);
@@ -170,7 +170,7 @@ impl<'a> Cursor<'a> {
                 Value::Other
             }
             PAIR | DICT => {
-                // A list is as deep as it is long: its rest is followed here.
+                // Follows the rest of a list here, because lists nest as deep as they are long.
                 self.value(depth + 1)?;
                 while let Some(&(PAIR | DICT)) = self.rest.first() {
                     self.skip(1)?;
@@ -222,11 +222,11 @@ const UNIFORM: u8 = 0x0a;
 const UINT64: u8 = 0x0b;
 const TUPLE: u8 = 0x0c;
 const INT64: u8 = 0x0d;
-/// Of an item, from u8 to complex numbers of doubles.
+/// Bytes of an item, from u8 to complex doubles.
 const UNIFORM_BYTES: [u64; 12] = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16];
 const DEPTH_MAX: usize = 16;
 
-/// Any bytes are a header, not yet one, or none; what is read is read again from what is written.
+/// Feeds arbitrary bytes. A header read equals the one read from its own output.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let marked = [b"\xf0\x5f\x01", bytes].concat();

@@ -15,7 +15,7 @@ use super::wire::Head;
 use super::*;
 use crate::{Cancel, SourceOptions, Uri, open_source};
 
-/// Hands on what it gets.
+/// Forwards its batches to a test.
 struct Tray(Sender<Batch>);
 
 impl Stage for Tray {
@@ -26,7 +26,7 @@ impl Stage for Tray {
     }
 }
 
-/// A copy in memory of its own: a source whose chunks are kept would run dry.
+/// A copy in its own memory, because the source would run out of chunks.
 fn own(batch: &Batch) -> Batch {
     let bytes = batch.frames().map(|frame| frame.header().frame_bytes().next_multiple_of(64)).sum();
     let mut own = BatchPool::new(1, bytes).acquire().unwrap();
@@ -42,13 +42,13 @@ fn zmq(text: &str) -> Zmq {
     }
 }
 
-/// All batches of a source, once its sender has gone; or why it failed.
-fn reading(uri: String) -> JoinHandle<Heard> {
+/// All batches of a source until its sender has gone, or its error.
+fn reading(uri: String) -> JoinHandle<ReadResult> {
     reading_upto(uri, None)
 }
 
-/// The same, which ends after so many samples.
-fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<Heard> {
+/// The same with a limit of samples.
+fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<ReadResult> {
     thread::spawn(move || {
         let options = SourceOptions { samples, ..SourceOptions::default() };
         let source = open_source(&uri.parse().unwrap(), options, &mut |_| ());
@@ -65,11 +65,11 @@ fn reading_upto(uri: String, samples: Option<u64>) -> JoinHandle<Heard> {
     })
 }
 
-/// What a reader heard until the end of its stream.
-type Heard = Result<(Vec<Batch>, Counters), String>;
+/// The result of a reader.
+type ReadResult = Result<(Vec<Batch>, Counters), String>;
 
-/// A sink that listens, and those who read it: as many as it waits for.
-fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHandle<Heard>>) {
+/// A listening sink, and as many readers as it waits for.
+fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHandle<ReadResult>>) {
     let (sender, address) = channel::<SocketAddr>();
     let readers: Vec<String> = readers.iter().map(|&reader| reader.to_owned()).collect();
     let count = readers.len();
@@ -84,7 +84,7 @@ fn sending(query: &str, readers: &[&str]) -> (StageBench, Counters, Vec<JoinHand
     (StageBench::new(sink).unwrap(), counters, starting.join().unwrap())
 }
 
-/// So many samples from that one on, of two channels.
+/// `samples` samples from `first` on, of two channels.
 fn batch(first: u64, samples: u32, description: Option<&Arc<Description>>) -> Batch {
     let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
     batch.describe(description);
@@ -104,7 +104,7 @@ fn batch(first: u64, samples: u32, description: Option<&Arc<Description>>) -> Ba
     batch.freeze()
 }
 
-/// Places and samples of the first channel, frame by frame.
+/// Indices and samples of the first channel, frame by frame.
 fn samples(batches: &[Batch]) -> Vec<(u64, i16)> {
     let frames = batches.iter().flat_map(|batch| batch.frames());
     frames
@@ -141,7 +141,7 @@ fn a_push_gives_each_message_to_one_reader() {
     sink.end().unwrap();
     let got: Vec<_> = readers.into_iter().map(|reader| reader.join().unwrap().unwrap()).collect();
     assert!(got.iter().all(|(batches, _)| !batches.is_empty()));
-    // Where both begin to count is their own affair: the samples say where they belong.
+    // Both ends count from their own start. The samples show their true place.
     let count: usize = got.iter().map(|(batches, _)| samples(batches).len()).sum();
     assert_eq!(count, 1_000_000);
 }
@@ -220,7 +220,7 @@ fn a_subscriber_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted(
     assert_eq!(reading.join().unwrap(), messages * 60_009);
 }
 
-/// Serves one reader, once the handshake is done.
+/// Serves one reader after the handshake.
 fn serve(socket: Socket, then: impl FnOnce(&mut TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -228,7 +228,7 @@ fn serve(socket: Socket, then: impl FnOnce(&mut TcpStream) + Send + 'static) -> 
     address
 }
 
-/// The next who connects, once the handshake is done.
+/// The next connection after its handshake.
 fn met(listener: &TcpListener, socket: Socket) -> TcpStream {
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&wire::greeting()).unwrap();
@@ -259,7 +259,7 @@ fn a_sender_that_goes_within_a_message_and_returns_leaves_a_gap() {
             for bytes in [&half[..half.len() - 4 * 100 - 1], &message(9_000, 200)] {
                 let mut stream = met(&listener, socket);
                 stream.write_all(bytes).unwrap();
-                // Until the reader has taken it: one that closes with something unread takes back what it sent.
+                // Waits for the reader, because closing a socket with unread bytes discards sent ones.
                 stream.shutdown(Shutdown::Write).unwrap();
                 let _ = stream.read_to_end(&mut Vec::new());
             }
@@ -296,7 +296,7 @@ fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
             heard.push(i16::from_le_bytes([message[9], message[10]]));
         }
         tell.send(heard).unwrap();
-        // It reads on: a sender whose reader has gone would wait for it.
+        // Keeps reading, because the sender would wait for its reader.
         io::copy(&mut stream, &mut io::sink()).unwrap();
     });
     let sink = ZmqSink::open(&zmq(&uri), Socket::Push, &Cancel::default(), &mut |_| ()).unwrap();
@@ -313,7 +313,7 @@ fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
     reader.join().unwrap();
     let number = |heard: i16| (0..sent).position(|at| (at * 15_000) as i16 == heard).unwrap();
     assert_eq!((number(heard[0]), number(heard[1])), (0, 1));
-    // What its first self had not read is lost; from where it goes on, messages are whole and in order.
+    // Messages that the first connection had not read are lost. Later ones are whole and in order.
     let after = number(heard[2]);
     assert!(after > 1);
     let expected = [0, 1, 2].map(|at| ((after as u64 + at) * 15_000) as i16);
@@ -322,7 +322,7 @@ fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
 
 #[test]
 fn messages_are_read_however_they_are_cut() {
-    // Short ones, commands in between, long ones, one byte after the other.
+    // Short messages, commands in between, long messages, one byte at a time.
     let mut bytes = Vec::new();
     let samples: Vec<u8> = (0..=255).cycle().take(4 * 500).collect();
     for (number, piece) in samples.chunks(4 * 100).enumerate() {
@@ -353,10 +353,10 @@ fn messages_are_read_however_they_are_cut() {
 #[test]
 fn what_is_no_stream_of_ours_is_said() {
     for (socket, message, query, why) in [
-        (Socket::Push, &b"\0\x03abc"[..], "type=pull&format=i16", "no whole samples"),
-        (Socket::Push, b"\x42\x03abc", "type=pull&format=i16", "no frame of ZMTP"),
+        (Socket::Push, &b"\0\x03abc"[..], "type=pull&format=i16", "partial samples"),
+        (Socket::Push, b"\x42\x03abc", "type=pull&format=i16", "an invalid ZMTP frame"),
         (Socket::Push, b"\0\x04abcd", "type=pull&format=i16&tags&reconnect", "without GNU Radio's tags"),
-        (Socket::Pub, b"", "type=pull&format=i16", "is no PUSH, which type=pull needs"),
+        (Socket::Pub, b"", "type=pull&format=i16", "is not a PUSH, which type=pull needs"),
     ] {
         let address = serve(socket, move |stream| {
             stream.write_all(message).unwrap();
@@ -367,7 +367,7 @@ fn what_is_no_stream_of_ours_is_said() {
     }
 }
 
-/// Tells a test the address that a sink listens on.
+/// Forwards the address that a sink listens on.
 fn told(sender: Sender<SocketAddr>) -> impl FnMut(Notice) {
     move |notice| {
         let Notice::WaitingForConnection { address, .. } = notice else { return };

@@ -5,27 +5,27 @@ use grebe_process::query::{Pairs, Query, Words};
 use crate::bridges::raw::RawStream;
 use crate::transport::{Carrier, HostPort, TcpEnd};
 
-/// A stream of GNU Radio's items over ZeroMQ, as [`Uri::Zmq`](crate::Uri::Zmq) names it. Beside what a
-/// [`RawStream`](crate::RawStream) over TCP has in its query (`format=`, `rate=`, `channels=`, `frequency=`, `listen`, `reconnect`):
+/// A stream of GNU Radio's items over ZeroMQ, as [`Uri::Zmq`](crate::Uri::Zmq) names it. In addition to the options of
+/// a [`RawStream`](crate::RawStream) over TCP (`format=`, `rate=`, `channels=`, `frequency=`, `listen`, `reconnect`):
 ///
-/// | in the query | means | without it |
+/// | in the query | means | default |
 /// |---|---|---|
-/// | `type=` | `sub` or `pull` for who reads, `pub` or `push` for who sends | `sub`, `pub` |
-/// | `tags` | before the samples of a message stand GNU Radio's tags: rate, frequency, time, and gaps | samples only |
-/// | `key=` | the first part of each message is this word; a reader gets only such | no such part; a reader gets all |
-/// | `wait=` | a sender that listens begins once so many readers are there, 0 to 64 | 1 |
+/// | `type=` | `sub` or `pull` for readers, `pub` or `push` for senders | `sub`, `pub` |
+/// | `tags` | messages begin with GNU Radio's tags: rate, frequency, time, and gaps | samples only |
+/// | `key=` | the first part of each message; a reader receives only messages with it | no such part; a reader receives all |
+/// | `wait=` | readers that a listening sender waits for before it starts, 0 to 64 | 1 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zmq {
     pub(crate) raw: RawStream,
     pub(crate) end: TcpEnd,
-    /// `None`: what suits the end that it is.
+    /// `None`: the default of this end.
     pub(crate) socket: Option<Socket>,
     pub(crate) has_tags: bool,
     pub(crate) key: String,
     pub(crate) wait_peers: usize,
 }
 
-/// What a socket is.
+/// Type of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Socket {
     Sub,
@@ -51,7 +51,7 @@ impl Socket {
         matches!(self, Self::Sub | Self::Pull)
     }
 
-    /// What must be at the other end.
+    /// Types that match at the other end.
     pub(crate) fn fits(self) -> &'static [&'static str] {
         match self {
             Self::Sub => &["PUB", "XPUB"],
@@ -61,19 +61,19 @@ impl Socket {
         }
     }
 
-    /// What there is to say where something else is there.
+    /// Error for a type that does not match.
     pub(crate) fn misfit(self) -> &'static str {
         match self {
-            Self::Sub => "is no PUB, which type=sub needs",
-            Self::Pull => "is no PUSH, which type=pull needs",
-            Self::Pub => "is no SUB, which type=pub needs",
-            Self::Push => "is no PULL, which type=push needs",
+            Self::Sub => "is not a PUB, which type=sub needs",
+            Self::Pull => "is not a PUSH, which type=pull needs",
+            Self::Pub => "is not a SUB, which type=pub needs",
+            Self::Push => "is not a PULL, which type=push needs",
         }
     }
 }
 
 impl Zmq {
-    /// Reads what stands behind `zmq://`.
+    /// Parses the part after `zmq://`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (at, mut query) = Query::split(text)?;
         let mut end = TcpEnd::new(HostPort::parse("zmq", at)?);
@@ -97,13 +97,13 @@ impl Zmq {
             .add("wait", Some(self.wait_peers).filter(|&peers| peers != 1))
     }
 
-    /// Whether the sender may drop samples of which nothing tells.
+    /// Whether the sender may drop samples without reporting it.
     pub(crate) fn loses_unseen(&self, socket: Socket) -> bool {
         socket == Socket::Sub && !self.has_tags
     }
 }
 
-/// The most readers that a sender has at a time.
+/// Maximum readers of a sender at a time.
 pub(super) const PEERS_MAX: usize = 64;
 const KEY_BYTES_MAX: usize = 255;
 
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, reason) in [
-            ("zmq://host:1", "does not say what its samples are"),
+            ("zmq://host:1", "has no format: add"),
             ("zmq://host:1?format=cf32&type=req", "give sub, pull, pub or push"),
             ("zmq://host?format=cf32", "no port"),
             ("zmq://host:1?format=cf32&skip=4", "which are for datagrams"),

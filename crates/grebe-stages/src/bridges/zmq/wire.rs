@@ -1,32 +1,32 @@
-//! ZMTP 3.0 (<https://rfc.zeromq.org/spec/23/>), as far as it is needed here.
+//! The part of ZMTP 3.0 (<https://rfc.zeromq.org/spec/23/>) that grebe needs.
 
 use crate::bridges::zmq::uri::Socket;
 
-/// What both ends say first.
+/// Bytes of both ends' greeting.
 pub(super) const GREETING_BYTES: usize = 64;
-/// The longest command that anybody has to send; what is announced as longer is no ZMTP.
+/// Maximum length of a command. A longer one is not ZMTP.
 pub(super) const COMMAND_BYTES_MAX: u64 = 4 << 10;
 
-/// What was read is no ZMTP 3, and why.
+/// Reason why the bytes are not ZMTP 3.
 pub(super) type Garbage = &'static str;
 
-/// What stands before the bytes of a part of a message, or of a command.
+/// Head of a message part or of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Another part of the same message follows.
+    /// Whether another part of the message follows.
     pub(super) more: bool,
     pub(super) is_command: bool,
     pub(super) body_bytes: u64,
-    /// Its own.
+    /// Bytes of the head itself.
     pub(super) bytes: usize,
 }
 
 impl Head {
-    /// `None`: the bytes do not reach.
+    /// `None`: more bytes are needed.
     pub(super) fn parse(bytes: &[u8]) -> Result<Option<Self>, Garbage> {
         let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
         if flags > (MORE | LONG | COMMAND) || flags & (MORE | COMMAND) == MORE | COMMAND {
-            return Err("sends what is no frame of ZMTP");
+            return Err("sends an invalid ZMTP frame");
         }
         let (body_bytes, bytes) = match (flags & LONG != 0, rest.first_chunk()) {
             (true, Some(length)) => (u64::from_be_bytes(*length), 9),
@@ -34,7 +34,7 @@ impl Head {
             _ => return Ok(None),
         };
         if body_bytes > i64::MAX as u64 || flags & COMMAND != 0 && body_bytes > COMMAND_BYTES_MAX {
-            return Err("announces more bytes than anybody sends");
+            return Err("announces a frame above the limit");
         }
         Ok(Some(Self { more: flags & MORE != 0, is_command: flags & COMMAND != 0, body_bytes, bytes }))
     }
@@ -60,12 +60,14 @@ pub(super) fn greeting() -> [u8; GREETING_BYTES] {
     greeting
 }
 
-/// Whether we can talk to whoever sends that.
+/// Checks that the peer speaks a supported version.
 pub(super) fn check_greeting(greeting: &[u8; GREETING_BYTES]) -> Result<(), Garbage> {
     match greeting {
-        _ if greeting[0] != 0xff || greeting[9] & 1 == 0 => Err("does not speak ZMTP: no ZeroMQ is there"),
+        _ if greeting[0] != 0xff || greeting[9] & 1 == 0 => Err("does not speak ZMTP: it is not ZeroMQ"),
         _ if greeting[10] < 3 => Err("speaks ZMTP older than 3.0 (before ZeroMQ 4)"),
-        _ if &greeting[12..17] != b"NULL\0" => Err("wants encryption or a password, which is not known here"),
+        _ if &greeting[12..17] != b"NULL\0" => {
+            Err("requires encryption or a password, which grebe does not support")
+        }
         _ => Ok(()),
     }
 }
@@ -82,14 +84,10 @@ pub(super) fn ready(socket: Socket) -> Vec<u8> {
     out
 }
 
-/// Whether the other end of the handshake fits a socket of ours.
+/// Checks that the peer's socket matches ours.
 pub(super) fn check_ready(body: &[u8], ours: Socket) -> Result<(), Garbage> {
     let Some(mut rest) = body.strip_prefix(b"\x05READY") else {
-        return Err(if body.starts_with(b"\x05ERROR") {
-            "refuses the connection"
-        } else {
-            "does not get ready"
-        });
+        return Err(if body.starts_with(b"\x05ERROR") { "refuses the connection" } else { "sends no READY" });
     };
     while let Some((&length, after)) = rest.split_first() {
         let Some((name, after)) = after.split_at_checked(usize::from(length)) else { return Err(BAD_READY) };
@@ -110,7 +108,7 @@ pub(super) fn check_ready(body: &[u8], ours: Socket) -> Result<(), Garbage> {
     Err(BAD_READY)
 }
 
-/// What a SUB tells: `true` and what it wants, `false` and what it no longer wants; `None`: something else.
+/// A SUB's subscription: whether it adds or removes, and the prefix. `None`: another message.
 pub(super) fn subscription(is_command: bool, body: &[u8]) -> Option<(bool, &[u8])> {
     if is_command {
         let topic = |name: &[u8], wants| body.strip_prefix(name).map(|topic| (wants, topic));
@@ -126,9 +124,9 @@ pub(super) fn subscription(is_command: bool, body: &[u8]) -> Option<(bool, &[u8]
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
-const BAD_READY: Garbage = "gets ready without saying what its socket is";
+const BAD_READY: Garbage = "sends READY without its socket type";
 
-/// Any bytes are a head, not yet one, or refused; and none of it panics.
+/// Feeds arbitrary bytes: a head, an incomplete one, or an error, without a panic.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(Some(head)) = Head::parse(bytes) {

@@ -43,10 +43,10 @@ impl Coordinator {
     /// Joins the links of two other hosts, directly or through here; returns the route.
     fn join_pair(&mut self, pair: usize, made_by: Option<usize>, links: &[u16]) -> Option<String> {
         let begins = |&link: &u16| {
-            // The hosts are up before samples flow, and begin in the first era.
-            let era = &mut self.eras[usize::from(link)];
-            *era += u32::from(self.has_started && made_by.is_some());
-            (link, *era)
+            // The hosts are up before samples flow, and begin in the first epoch.
+            let epoch = &mut self.epochs[usize::from(link)];
+            *epoch += u32::from(self.has_started && made_by.is_some());
+            (link, *epoch)
         };
         let begun = links.iter().map(begins).collect();
         let way = self.pairs.join(pair, made_by, begun, &self.remote);
@@ -155,15 +155,15 @@ impl Coordinator {
         if self.is_needless(at) {
             return self.give_up(at);
         }
-        let eras = self
+        let epochs = self
             .links_of(self.remote[at].part)
-            .map(|(link, _)| (link, self.eras[usize::from(link)]))
+            .map(|(link, _)| (link, self.epochs[usize::from(link)]))
             .collect();
         let remote = &mut self.remote[at];
         let login = remote.login();
         let Some(restart_state) = &mut remote.restart_state else { return };
         if restart_state.is_due() {
-            restart_state.attempt(login, eras);
+            restart_state.attempt(login, epochs);
         }
         match restart_state.outcome() {
             None => {}
@@ -212,14 +212,14 @@ impl Coordinator {
             (Some(producer), _) if is_over(consumer) => producer.outbox.close_link(link),
             _ if !is_there(producer) || !is_there(consumer) => {}
             (producer, consumer) => {
-                let era = self.eras[usize::from(link)] + 1;
+                let epoch = self.epochs[usize::from(link)] + 1;
                 match (producer, consumer) {
-                    (Some(producer), _) => producer.outbox.tell_join(link, era),
-                    (None, Some(consumer)) => consumer.outbox.join(link, era),
+                    (Some(producer), _) => producer.outbox.tell_join(link, epoch),
+                    (None, Some(consumer)) => consumer.outbox.join(link, epoch),
                     // A link has an end on another host.
                     (None, None) => {}
                 }
-                self.eras[usize::from(link)] = era;
+                self.epochs[usize::from(link)] = epoch;
             }
         }
     }

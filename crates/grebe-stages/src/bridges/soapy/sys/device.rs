@@ -1,38 +1,38 @@
-//! A device: what it can do, and what it is set to.
+//! A device: its capabilities and settings.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-use super::library::{Functions, Loaded, RawDevice, c_text, library, take_said};
+use super::library::{Functions, Loaded, RawDevice, c_text, library, take_logged};
 use crate::error::Error;
 
-/// Which way samples go.
+/// Direction of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Tx = 0,
     Rx = 1,
 }
 
-/// A device that was opened; it is closed when this is dropped.
+/// An open device, closed on drop.
 pub(crate) struct Device {
     pub(super) library: &'static Loaded,
     pub(super) raw: RawDevice,
 }
 
-// SAFETY: SoapySDR binds no device to a thread; only one uses it at a time here, since nothing is shared.
+// SAFETY: SoapySDR binds no device to a thread. Only one uses it at a time, because it is not shared.
 unsafe impl Send for Device {}
 
-/// What one call comes to; in an error, what the driver says.
+/// Result of a call. The error is the driver's message.
 type Answer<T> = Result<T, String>;
 
 impl Device {
-    /// Opens the first device that fits `args`.
+    /// Opens the first device that matches `args`.
     ///
     /// # Errors
-    /// The library is not there; else the inner one, what the driver says.
+    /// The library is missing. The inner error is the driver's message.
     pub(crate) fn open(args: &str) -> Result<Answer<Self>, Error> {
         let library = library()?;
-        take_said();
+        take_logged();
         let args = c_text(args);
         // SAFETY: the text lasts as long as the call.
         let raw = unsafe { (library.functions.make)(args.as_ptr()) };
@@ -40,8 +40,8 @@ impl Device {
             return Ok(Ok(Self { library, raw }));
         }
         let why = library.last_error().unwrap_or_default();
-        // A driver says more in its log than in what it throws.
-        let more = take_said().filter(|said| !why.contains(said.as_str()));
+        // A driver's log says more than its exception.
+        let more = take_logged().filter(|said| !why.contains(said.as_str()));
         Ok(Err([Some(why), more]
             .into_iter()
             .flatten()
@@ -50,7 +50,7 @@ impl Device {
             .join(": ")))
     }
 
-    /// What the driver is called.
+    /// Name of the driver.
     pub(crate) fn driver(&self) -> String {
         self.text(|functions, raw| {
             // SAFETY: the device is open.
@@ -58,7 +58,7 @@ impl Device {
         })
     }
 
-    /// What the hardware is called.
+    /// Name of the hardware.
     pub(crate) fn hardware(&self) -> String {
         self.text(|functions, raw| {
             // SAFETY: the device is open.
@@ -66,13 +66,13 @@ impl Device {
         })
     }
 
-    /// How many channels it has.
+    /// Number of channels.
     pub(crate) fn channels(&self, direction: Direction) -> usize {
         // SAFETY: the device is open.
         unsafe { (self.library.functions.channels)(self.raw, direction as c_int) }
     }
 
-    /// The formats that a stream can have, by SoapySDR's names.
+    /// Formats of a stream, by SoapySDR's names.
     pub(crate) fn formats(&self, direction: Direction, channel: usize) -> Vec<String> {
         self.strings(|functions, length| {
             // SAFETY: the device is open; the length is written to a place that is ours.
@@ -80,11 +80,11 @@ impl Device {
         })
     }
 
-    /// The format that the device itself has.
+    /// The device's native format.
     pub(crate) fn native_format(&self, direction: Direction, channel: usize) -> String {
         let mut full_scale = 0.0;
         self.text(|functions, raw| {
-            // SAFETY: the device is open; the scale is written to a place that is ours.
+            // SAFETY: the device is open; the scale goes to a variable of ours.
             unsafe { (functions.native_format)(raw, direction as c_int, channel, &mut full_scale) }
         })
     }
@@ -96,7 +96,7 @@ impl Device {
         })
     }
 
-    /// Its amplifiers, by name.
+    /// Names of its amplifiers.
     pub(crate) fn gains(&self, direction: Direction, channel: usize) -> Vec<String> {
         self.strings(|functions, length| {
             // SAFETY: as above.
@@ -186,7 +186,7 @@ impl Device {
         self.done(code)
     }
 
-    /// Whether it can find a gain of its own.
+    /// Whether it has automatic gain.
     pub(crate) fn has_gain_mode(&self, direction: Direction, channel: usize) -> bool {
         // SAFETY: the device is open.
         let has = unsafe { (self.library.functions.has_gain_mode)(self.raw, direction as c_int, channel) };
@@ -200,7 +200,7 @@ impl Device {
         self.done(code)
     }
 
-    /// Whether it finds its own gain.
+    /// Whether automatic gain is on.
     pub(crate) fn is_gain_automatic(&self, direction: Direction, channel: usize) -> bool {
         // SAFETY: the device is open.
         let is = unsafe { (self.library.functions.gain_mode)(self.raw, direction as c_int, channel) };
@@ -257,7 +257,7 @@ impl Device {
         self.done(unsafe { (self.library.functions.set_time_source)(self.raw, source.as_ptr()) })
     }
 
-    /// What its own clock shows, where it has one.
+    /// Time of the device's clock, if it has one.
     pub(crate) fn time_ns(&self) -> Option<i64> {
         let what = c"";
         // SAFETY: the device is open, and the text lasts for ever.
@@ -269,7 +269,7 @@ impl Device {
         self.answer(unsafe { (self.library.functions.hardware_time)(self.raw, what.as_ptr()) }).ok()
     }
 
-    /// A setting that only this driver has.
+    /// A setting of this driver.
     pub(crate) fn write_setting(&self, key: &str, value: &str) -> Answer<()> {
         let (key, value) = (c_text(key), c_text(value));
         // SAFETY: the device is open, and the texts last as long as the call.
@@ -289,12 +289,12 @@ impl Device {
         unsafe { self.library.take_strings(list, length) }
     }
 
-    /// What the call before answered, where nothing went wrong in it.
+    /// `value`, or the error of the last call.
     fn answer<T>(&self, value: T) -> Answer<T> {
         self.library.last_error().map_or(Ok(value), Err)
     }
 
-    /// Whether the call before did what it was to do.
+    /// Result of the last call, which returned `code`.
     fn done(&self, code: c_int) -> Answer<()> {
         match self.answer(()) {
             Ok(()) if code != 0 => Err(self.words(code)),
@@ -302,7 +302,7 @@ impl Device {
         }
     }
 
-    /// An error's code in words.
+    /// Text of an error code.
     pub(super) fn words(&self, code: c_int) -> String {
         // SAFETY: the text is the library's own and stays.
         unsafe { super::library::lent_text((self.library.functions.error_text)(code)) }

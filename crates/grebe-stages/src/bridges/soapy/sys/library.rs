@@ -35,7 +35,7 @@ pub(super) type RawStream = *mut c_void;
 
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// What is used of the library.
+        /// The functions that grebe calls.
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
@@ -120,24 +120,24 @@ functions! {
         fn(RawDevice, RawStream, *mut usize, *mut c_int, *mut c_longlong, c_long) -> c_int;
 }
 
-/// The library, once it is loaded.
+/// The loaded library.
 pub(super) struct Loaded {
     pub(super) functions: Functions,
-    /// What the functions lie in.
+    /// Keeps the functions loaded.
     _library: Library,
 }
 
-/// What the library is, and the modules that it finds.
+/// Version of the library, and its modules.
 pub(crate) struct Version {
     pub(crate) library: String,
     /// Their files.
     pub(crate) modules: Vec<String>,
 }
 
-/// The library, loaded where it was not yet.
+/// The library, loaded at the first call.
 ///
 /// # Errors
-/// It is not on this machine, or another than was expected.
+/// The library is missing, or has another interface.
 pub(super) fn library() -> Result<&'static Loaded, Error> {
     if let Some(loaded) = LIBRARY.get() {
         return Ok(loaded);
@@ -145,7 +145,7 @@ pub(super) fn library() -> Result<&'static Loaded, Error> {
     let missing = |error: libloading::Error| Error::Library {
         what: "soapy:",
         library: FILE,
-        // What the system says stands behind what the crate says.
+        // The crate's message hides the system's.
         why: error.source().map_or_else(|| error.to_string(), ToString::to_string),
         install: INSTALL,
     };
@@ -158,7 +158,7 @@ pub(super) fn library() -> Result<&'static Loaded, Error> {
     Ok(loaded)
 }
 
-/// What the library is, and which modules it finds. No device is looked for.
+/// Version and modules of the library. Does not search for devices.
 ///
 /// # Errors
 /// As [`library`].
@@ -174,10 +174,10 @@ pub(crate) fn version() -> Result<Version, Error> {
     Ok(Version { library, modules })
 }
 
-/// The arguments of each device that fits `args`, in the library's own way to write them.
+/// The arguments of each device that matches `args`, in the library's notation.
 ///
 /// # Errors
-/// As [`library`], or what a driver says.
+/// As [`library`], or a driver's message.
 pub(crate) fn enumerate(args: &str) -> Result<Vec<String>, Error> {
     let loaded = library()?;
     let functions = &loaded.functions;
@@ -197,24 +197,24 @@ pub(crate) fn enumerate(args: &str) -> Result<Vec<String>, Error> {
 }
 
 impl Loaded {
-    /// What went wrong in the last call of this thread; `None`: nothing.
+    /// Error of the last call in this thread.
     pub(super) fn last_error(&self) -> Option<String> {
         // SAFETY: the text is the library's own, of this thread, and is copied before the next call.
-        let said = unsafe {
+        let logged = unsafe {
             if (self.functions.last_status)() == 0 {
                 return None;
             }
             lent_text((self.functions.last_error)())
         };
-        Some(said)
+        Some(logged)
     }
 
-    /// A text that the library hands over.
+    /// Takes over a text from the library.
     ///
     /// # Safety
-    /// It is null, or a text that the library allocated.
+    /// `text` is null, or a text that the library allocated.
     pub(super) unsafe fn take_text(&self, text: *mut c_char) -> String {
-        // SAFETY: as the caller promises; it is not used any more after it was given back.
+        // SAFETY: guaranteed by the caller. The text is not used after it was freed.
         unsafe {
             let copy = lent_text(text);
             if !text.is_null() {
@@ -224,10 +224,10 @@ impl Loaded {
         }
     }
 
-    /// A list of texts that the library hands over.
+    /// Takes over a list of texts from the library.
     ///
     /// # Safety
-    /// It is null, or a list of so many texts that the library allocated.
+    /// `list` is null, or a list of `length` texts that the library allocated.
     pub(super) unsafe fn take_strings(&self, mut list: *mut *mut c_char, length: usize) -> Vec<String> {
         if list.is_null() {
             return Vec::new();
@@ -240,10 +240,10 @@ impl Loaded {
         }
     }
 
-    /// A list of ranges that the library hands over.
+    /// Takes over a list of ranges from the library.
     ///
     /// # Safety
-    /// It is null, or a list of so many that the library allocated.
+    /// `list` is null, or a list of `length` ranges that the library allocated.
     pub(super) unsafe fn take_ranges(&self, list: *mut Range, length: usize) -> Vec<(f64, f64)> {
         if list.is_null() {
             return Vec::new();
@@ -257,7 +257,7 @@ impl Loaded {
         }
     }
 
-    /// Calls with `pairs` as the library has them.
+    /// Calls with `pairs` in the library's type.
     pub(super) fn with_kwargs<T>(
         &self,
         pairs: &[(String, String)],
@@ -265,7 +265,7 @@ impl Loaded {
     ) -> T {
         let markup: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let markup = c_text(&markup.join(","));
-        // SAFETY: the text lasts as long as the call, and what the library makes of it is handed back after use.
+        // SAFETY: the text lasts as long as the call, and the arguments are freed after it.
         let mut kwargs = unsafe { (self.functions.kwargs_from_string)(markup.as_ptr()) };
         let result = call(&kwargs);
         // SAFETY: see above.
@@ -274,10 +274,10 @@ impl Loaded {
     }
 }
 
-/// A copy of a text that the library keeps.
+/// Copies a text that the library keeps.
 ///
 /// # Safety
-/// It is null, or ends with a zero.
+/// `text` is null, or ends with a zero.
 pub(super) unsafe fn lent_text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
@@ -286,35 +286,35 @@ pub(super) unsafe fn lent_text(text: *const c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// A text for the library; what lies behind a zero in it is left out.
+/// A text for the library, cut at the first zero.
 pub(super) fn c_text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
 
-/// What drivers last said to be an error, for whoever has to tell why something failed; it is forgotten then.
-pub(super) fn take_said() -> Option<String> {
-    said().take()
+/// The drivers' last logged error, which it clears.
+pub(super) fn take_logged() -> Option<String> {
+    logged().take()
 }
 
-/// Where the library would print to the terminal; only errors are kept.
+/// Replaces the library's printing to the terminal. Only errors are kept.
 extern "C" fn hear(level: c_int, message: *const c_char) {
     if level <= LOG_ERROR && !message.is_null() {
         // SAFETY: the library hands a text that lasts as long as the call.
         let text = unsafe { lent_text(message) };
-        *said() = Some(text.trim().to_owned());
+        *logged() = Some(text.trim().to_owned());
     }
 }
 
-fn said() -> MutexGuard<'static, Option<String>> {
+fn logged() -> MutexGuard<'static, Option<String>> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 static LIBRARY: OnceLock<Loaded> = OnceLock::new();
 static SAID: Mutex<Option<String>> = Mutex::new(None);
-/// `SOAPY_SDR_ERROR`; what is worse is smaller.
+/// `SOAPY_SDR_ERROR`. More severe levels are smaller.
 const LOG_ERROR: c_int = 3;
 
-/// Of the binary interface 0.8: others have other functions.
+/// Binary interface 0.8. Others have different functions.
 const FILE: &str = if cfg!(target_os = "macos") {
     "libSoapySDR.0.8.dylib"
 } else if cfg!(windows) {

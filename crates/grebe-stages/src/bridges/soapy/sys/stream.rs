@@ -1,4 +1,4 @@
-//! Streams: samples of one or several channels, each channel in a place of its own.
+//! Streams of one or several channels, each channel in its own buffer.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ptr;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use super::device::{Device, Direction};
 use super::library::{RawStream, c_text};
 
-/// What a device sends.
+/// A receiving stream.
 #[derive(Debug)]
 pub(crate) struct RxStream {
     stream: Stream,
-    /// Where each channel goes.
+    /// Destination of each channel.
     places: Vec<*mut c_void>,
 }
 
-/// What a device is sent.
+/// A transmitting stream.
 #[derive(Debug)]
 pub(crate) struct TxStream {
     stream: Stream,
-    /// Where each channel lies.
+    /// Source of each channel.
     places: Vec<*const c_void>,
 }
 
-// SAFETY: a stream is used by one thread at a time, as its device is; the places are only used within a call.
+// SAFETY: one thread at a time uses a stream, as its device. The pointers are only used within a call.
 unsafe impl Send for RxStream {}
 // SAFETY: as above.
 unsafe impl Send for TxStream {}
@@ -31,26 +31,26 @@ unsafe impl Send for TxStream {}
 /// Samples that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Read {
-    /// Per channel, one at least.
+    /// Per channel, at least one.
     pub(crate) samples: usize,
-    /// When the first was made, by the device's clock, where the driver says so.
+    /// Time of the first sample by the device's clock, if the driver returns one.
     pub(crate) time_ns: Option<i64>,
 }
 
-/// Why nothing was read or written.
+/// Reason for a read or a write of no samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// Nothing in that time.
+pub(crate) enum StreamError {
+    /// Nothing within the timeout.
     Timeout,
-    /// Nobody took what was received: some of it is gone.
+    /// The device overwrote unread samples.
     Overflow,
-    /// What came was damaged, or not of its time.
+    /// Damaged samples, or a wrong time.
     Damaged,
-    /// Nothing was there to be sent.
+    /// No samples to transmit.
     Underflow,
-    /// The driver does not do this.
+    /// The driver does not support the call.
     NotSupported,
-    /// Anything else, in the driver's words.
+    /// Any other error: the driver's message.
     Failed(String),
 }
 
@@ -62,10 +62,10 @@ struct Stream {
 }
 
 impl RxStream {
-    /// A stream of these channels in this format, which has so many bytes a sample; it does not run yet.
+    /// A stopped stream of these channels, with `sample_bytes` per sample.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's message.
     pub(crate) fn open(
         device: Device,
         format: &str,
@@ -81,21 +81,22 @@ impl RxStream {
         &self.stream.device
     }
 
-    /// Lets it run.
+    /// Starts the stream.
     pub(crate) fn activate(&mut self) -> Result<(), String> {
         self.stream.activate()
     }
 
-    /// Stops it, until it is activated again.
+    /// Stops the stream until it is activated again.
     pub(crate) fn deactivate(&mut self) {
         self.stream.deactivate();
     }
 
-    /// Reads up to `samples` samples of each channel behind the `filled` that are there: in `payload` each channel has
-    /// `channel_bytes`, one behind the other.
+    /// Reads up to `samples` samples per channel after the first `filled`. `payload` holds the channels one after
+    /// another,
+    /// `channel_bytes` each.
     ///
     /// # Errors
-    /// Why nothing came. [`Trouble::Failed`] also where there is no room for so many samples.
+    /// The reason for no samples. [`StreamError::Failed`] if `payload` has no room.
     pub(crate) fn read(
         &mut self,
         payload: &mut [u8],
@@ -103,20 +104,20 @@ impl RxStream {
         filled: usize,
         samples: usize,
         timeout: Duration,
-    ) -> Result<Read, Trouble> {
+    ) -> Result<Read, StreamError> {
         let sample_bytes = self.stream.sample_bytes;
         let has_room = payload.len() >= self.places.len() * channel_bytes
             && channel_bytes >= (filled + samples) * sample_bytes;
         if !has_room || samples == 0 {
-            return Err(Trouble::Failed("there is no room for samples".to_owned()));
+            return Err(StreamError::Failed("no room for samples".to_owned()));
         }
         let channels = payload.chunks_exact_mut(channel_bytes);
         for (place, channel) in self.places.iter_mut().zip(channels) {
             *place = channel[filled * sample_bytes..].as_mut_ptr().cast();
         }
         let (mut flags, mut time_ns) = (0, 0);
-        // SAFETY: device and stream are open; each place has room for so many samples, as was looked at above; what the driver
-        // says goes to places that are ours.
+        // SAFETY: device and stream are open; the check above ensures room for `samples` at each pointer; the driver's
+        // results go to variables of ours.
         let code = unsafe {
             (self.stream.device.library.functions.read_stream)(
                 self.stream.device.raw,
@@ -132,8 +133,8 @@ impl RxStream {
         Ok(Read { samples, time_ns: (flags & HAS_TIME != 0).then_some(time_ns) })
     }
 
-    /// What the driver tells beside the samples, without waiting: some tell only here that they lost some.
-    pub(crate) fn status(&mut self) -> Result<(), Trouble> {
+    /// Reads the driver's status without waiting. Some drivers report losses only here.
+    pub(crate) fn status(&mut self) -> Result<(), StreamError> {
         self.stream.status()
     }
 }
@@ -142,7 +143,7 @@ impl TxStream {
     /// As [`RxStream::open`].
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's message.
     pub(crate) fn open(
         device: Device,
         format: &str,
@@ -155,22 +156,22 @@ impl TxStream {
         Ok(Self { stream, places: vec![ptr::null(); channels.len()] })
     }
 
-    /// Writes what stands in `payload` behind the first `done` samples of each channel; each has `channel_bytes` there. How many of
-    /// them the device took.
+    /// Writes the samples of `payload` after the first `done` of each channel, which has `channel_bytes`. Returns the
+    /// number that the device accepted.
     ///
     /// # Errors
-    /// Why it took none.
+    /// The reason for no samples.
     pub(crate) fn write(
         &mut self,
         payload: &[u8],
         channel_bytes: usize,
         done: usize,
         timeout: Duration,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, StreamError> {
         let sample_bytes = self.stream.sample_bytes;
         let samples = (channel_bytes / sample_bytes).saturating_sub(done);
         if payload.len() < self.places.len() * channel_bytes || samples == 0 {
-            return Err(Trouble::Failed("there are no samples to write".to_owned()));
+            return Err(StreamError::Failed("no samples to write".to_owned()));
         }
         for (place, channel) in self.places.iter_mut().zip(payload.chunks_exact(channel_bytes)) {
             *place = channel[done * sample_bytes..].as_ptr().cast();
@@ -179,18 +180,18 @@ impl TxStream {
         Ok(self.stream.judge(code)?.min(samples))
     }
 
-    /// Says that nothing more comes. Not every driver wants to hear that.
+    /// Ends the transmission. Some drivers ignore it.
     pub(crate) fn end(&mut self, timeout: Duration) {
         self.call_write(0, END_BURST, timeout);
     }
 
-    /// What the driver tells beside the samples, without waiting.
-    pub(crate) fn status(&mut self) -> Result<(), Trouble> {
+    /// Reads the driver's status without waiting.
+    pub(crate) fn status(&mut self) -> Result<(), StreamError> {
         self.stream.status()
     }
 
     fn call_write(&mut self, samples: usize, mut flags: c_int, timeout: Duration) -> c_int {
-        // SAFETY: device and stream are open; so many samples lie at each place, and where there are none, none is read.
+        // SAFETY: device and stream are open; `samples` samples lie at each pointer, and with 0 the driver reads none.
         unsafe {
             (self.stream.device.library.functions.write_stream)(
                 self.stream.device.raw,
@@ -250,9 +251,9 @@ impl Stream {
         unsafe { (self.device.library.functions.deactivate_stream)(self.device.raw, self.raw, 0, 0) };
     }
 
-    fn status(&mut self) -> Result<(), Trouble> {
+    fn status(&mut self) -> Result<(), StreamError> {
         let (mut channels, mut flags, mut time_ns) = (0, 0, 0);
-        // SAFETY: device and stream are open; what the driver says goes to places that are ours.
+        // SAFETY: device and stream are open; the driver's results go to variables of ours.
         let code = unsafe {
             (self.device.library.functions.read_stream_status)(
                 self.device.raw,
@@ -266,18 +267,20 @@ impl Stream {
         if code == 0 { Ok(()) } else { self.judge(code).map(drop) }
     }
 
-    /// How many samples passed; none is no better than a timeout.
-    fn judge(&self, code: c_int) -> Result<usize, Trouble> {
+    /// Number of samples from a return code. 0 counts as a timeout.
+    fn judge(&self, code: c_int) -> Result<usize, StreamError> {
         match code {
             1.. => Ok(code as usize),
-            0 => Err(Trouble::Timeout),
-            // What a driver throws comes as one of these numbers too.
-            TIMEOUT => Err(self.device.library.last_error().map_or(Trouble::Timeout, Trouble::Failed)),
-            OVERFLOW => Err(Trouble::Overflow),
-            CORRUPTION | TIME_ERROR => Err(Trouble::Damaged),
-            UNDERFLOW => Err(Trouble::Underflow),
-            NOT_SUPPORTED => Err(Trouble::NotSupported),
-            _ => Err(Trouble::Failed(
+            0 => Err(StreamError::Timeout),
+            // A driver's exception has one of these codes too.
+            TIMEOUT => {
+                Err(self.device.library.last_error().map_or(StreamError::Timeout, StreamError::Failed))
+            }
+            OVERFLOW => Err(StreamError::Overflow),
+            CORRUPTION | TIME_ERROR => Err(StreamError::Damaged),
+            UNDERFLOW => Err(StreamError::Underflow),
+            NOT_SUPPORTED => Err(StreamError::NotSupported),
+            _ => Err(StreamError::Failed(
                 self.device.library.last_error().unwrap_or_else(|| self.device.words(code)),
             )),
         }

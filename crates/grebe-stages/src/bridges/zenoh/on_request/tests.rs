@@ -6,7 +6,7 @@ use super::*;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Somebody who listens, at a port of this host.
+/// A socket on this host.
 fn listening() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -50,7 +50,7 @@ impl Sending {
         self.desk.answer(&Request::Send { nonce }, now)
     }
 
-    /// A reader that asked there and said what came.
+    /// A reader with a confirmed address.
     fn reader(&self, at: &UdpSocket, now: Instant) -> Nonce {
         assert_eq!(self.ask(at, now), Answer::Asked);
         let nonce = Nonce::of_probe(&came(at)).unwrap();
@@ -62,7 +62,7 @@ impl Sending {
         self.desk.lock().readers.clone()
     }
 
-    /// Sends until something is so.
+    /// Sends until a condition holds.
     fn send_until(&mut self, is_so: impl Fn(&Self) -> bool) {
         let began = Instant::now();
         for sequence in 0.. {
@@ -109,7 +109,7 @@ fn nobody_has_a_stream_sent_to_somebody_else() {
     sending.send(&batch(0, 8));
     let probe = came(&victim);
     assert_eq!(probe.len(), Nonce::PROBE_BYTES);
-    let late = now + ASKED_FOR;
+    let late = now + CLAIM_TIMEOUT;
     assert_eq!(
         sending.go_on(Nonce::of_probe(&probe).unwrap(), late),
         Answer::Unknown,
@@ -125,7 +125,7 @@ fn a_reader_that_does_not_ask_again_gets_nothing_until_it_does() {
     let (mut sending, at) = (desk(Duration::from_secs(10)), listening());
     let Some(before) = Instant::now().checked_sub(Duration::from_secs(20)) else { return };
     let nonce = sending.reader(&at, before);
-    // The thread takes them from its queue, however full that is.
+    // The thread empties its queue.
     (0..100).for_each(|sequence| sending.send(&batch(sequence, 8)));
     let reader = sending.readers().pop().unwrap();
     assert!(reader.is_silent(Instant::now()) && reader.frames.load(Ordering::Relaxed) == 0);
@@ -156,9 +156,9 @@ fn there_are_only_so_many_readers_and_those_that_are_silent_give_way() {
 #[test]
 fn there_are_only_so_many_probes_whoever_asks() {
     let (sending, at, now) = (desk(HOUR), listening(), Instant::now());
-    assert!((0..ASKED_MAX).all(|_| sending.ask(&at, now) == Answer::Asked));
+    assert!((0..CLAIMS_MAX).all(|_| sending.ask(&at, now) == Answer::Asked));
     assert_eq!(sending.ask(&at, now), Answer::Full);
-    assert_eq!(sending.ask(&at, now + ASKED_FOR), Answer::Asked);
+    assert_eq!(sending.ask(&at, now + CLAIM_TIMEOUT), Answer::Asked);
 }
 
 #[cfg(target_os = "linux")]
@@ -185,7 +185,7 @@ fn frames_that_no_datagram_carries_end_it_for_their_reader() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(sending.go_on(nonce, Instant::now()), Answer::Unknown);
-    assert!(is_empty(&at), "nor is said what they are: it would be taken for a way by which they come");
+    assert!(is_empty(&at), "nor a description, which would look like a working route");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::clock_port::host_clock;
 
 /// Clock relation of one stream. Costs two comparisons per batch without news.
 #[derive(Debug, Default)]
-pub struct FarClock {
+pub struct RemoteClock {
     /// Description by the sender, and the one with the relation.
     descriptions: Option<[Arc<Description>; 2]>,
     client: Option<ClockClient>,
@@ -20,67 +20,67 @@ pub struct FarClock {
     version: u64,
 }
 
-impl FarClock {
+impl RemoteClock {
     /// Description of a stream, as its sender at that address gives it, with the relation of its clock to
     /// this host's once known.
     #[inline]
     pub fn described(
         &mut self,
-        said: Option<&Arc<Description>>,
+        description: Option<&Arc<Description>>,
         sender: Option<SocketAddr>,
     ) -> Option<&Arc<Description>> {
-        let is_known = is_same(self.descriptions.as_ref().map(|[known, _]| known), said);
+        let is_known = is_same(self.descriptions.as_ref().map(|[known, _]| known), description);
         if !is_known || self.client.as_ref().is_some_and(|client| client.version() != self.version) {
-            self.look(said, sender);
+            self.update(description, sender);
         }
-        self.descriptions.as_ref().map(|[_, told]| told)
+        self.descriptions.as_ref().map(|[_, related]| related)
     }
 
     /// Uncertainty of the stream's times by this host's clock, in nanoseconds; `None` if it is not measured.
     pub fn error_ns(&self) -> Option<u64> {
-        let [_, told] = self.descriptions.as_ref()?;
-        Some(told.measured.filter(|measured| measured.axis.clock == clock_id())?.axis.error_ns)
+        let [_, related] = self.descriptions.as_ref()?;
+        Some(related.measured.filter(|measured| measured.axis.clock == clock_id())?.axis.error_ns)
     }
 
     #[cold]
-    fn look(&mut self, said: Option<&Arc<Description>>, sender: Option<SocketAddr>) {
-        let peer = said.zip(sender).and_then(|(said, sender)| peer(said, sender));
+    fn update(&mut self, description: Option<&Arc<Description>>, sender: Option<SocketAddr>) {
+        let peer = description.zip(sender).and_then(|(description, sender)| peer(description, sender));
         if self.client.as_ref().map(ClockClient::peer) != peer {
             // Without a socket or thread, nothing is measured, and everything else continues.
             self.client = peer.and_then(|peer| ClockClient::start(peer, host_clock()).ok());
         }
         self.version = self.client.as_ref().map_or(0, ClockClient::version);
-        self.descriptions = said.map(|said| [said.clone(), self.told(said)]);
+        self.descriptions = description.map(|description| [description.clone(), self.related(description)]);
     }
 
-    fn told(&self, said: &Arc<Description>) -> Arc<Description> {
-        let Some(clock) = said.axis_clock().filter(|clock| *clock != clock_id()) else {
-            return match said.clock_port {
+    fn related(&self, description: &Arc<Description>) -> Arc<Description> {
+        let Some(clock) = description.axis_clock().filter(|clock| *clock != clock_id()) else {
+            return match description.clock_port {
                 // Useless for later stages.
-                Some(_) => Arc::new(Description { clock_port: None, ..(**said).clone() }),
-                None => said.clone(),
+                Some(_) => Arc::new(Description { clock_port: None, ..(**description).clone() }),
+                None => description.clone(),
             };
         };
-        let asked = self.client.as_ref().and_then(|client| client.relation_to(clock));
+        let by_exchange = self.client.as_ref().and_then(|client| client.relation_to(clock));
         let ours = UtcClock::default().renewed(monotonic_ns());
-        let by_utc = said.clock.filter(|_| said.measured.is_none()).zip(ours).and_then(by_utc);
-        let surest = [asked, by_utc].into_iter().flatten().min_by_key(|relation| relation.error_ns);
-        let measured = surest.map(|relation| measured(said, clock, &relation, ours));
-        match (measured, said.clock_port) {
-            (None, None) => said.clone(),
+        let by_utc = description.clock.filter(|_| description.measured.is_none()).zip(ours).and_then(by_utc);
+        let surest = [by_exchange, by_utc].into_iter().flatten().min_by_key(|relation| relation.error_ns);
+        let measured = surest.map(|relation| measured(description, clock, &relation, ours));
+        match (measured, description.clock_port) {
+            (None, None) => description.clone(),
             (measured, _) => Arc::new(Description {
                 clock_port: None,
-                measured: measured.or(said.measured),
-                ..(**said).clone()
+                measured: measured.or(description.measured),
+                ..(**description).clone()
             }),
         }
     }
 }
 
 /// Query address of the sender's clock, if it differs from ours.
-fn peer(said: &Description, sender: SocketAddr) -> Option<SocketAddr> {
-    let clock_port = said.clock_port.filter(|port| *port > 0)?;
-    let is_other = said.axis_clock().is_some_and(|clock| clock != clock_id());
+fn peer(description: &Description, sender: SocketAddr) -> Option<SocketAddr> {
+    let clock_port = description.clock_port.filter(|port| *port > 0)?;
+    let is_other = description.axis_clock().is_some_and(|clock| clock != clock_id());
     is_other.then(|| {
         let mut peer = sender;
         peer.set_port(clock_port);
@@ -100,7 +100,7 @@ fn by_utc((theirs, ours): (ClockReading, ClockReading)) -> Option<Relation> {
 /// Relation of the stream's stamps to our clock, if the stamps of `clock`, which its times refer to, have
 /// this relation. `ours` relates our clock to UTC, unless the sender knows better.
 fn measured(
-    said: &Description,
+    description: &Description,
     clock: u64,
     relation: &Relation,
     ours: Option<ClockReading>,
@@ -112,7 +112,7 @@ fn measured(
         unix_time_ns: None,
         unix_error_ns: None,
     };
-    let between = said.measured.unwrap_or(own);
+    let between = description.measured.unwrap_or(own);
     let theirs_ns = i128::from(relation.at_ns) + i128::from(relation.offset_ns);
     let producer_ts_ns = between.producer_ts_at(theirs_ns as i64);
     let then = between.axis_time(producer_ts_ns);
@@ -126,7 +126,7 @@ fn measured(
     let ours_error_ns =
         ours.and_then(|ours| ours.error_ns).map(|error_ns| error_ns.saturating_add(axis.error_ns));
     let is_theirs_better =
-        said.time_error_ns().is_some_and(|theirs| ours_error_ns.is_none_or(|ours| theirs <= ours));
+        description.time_error_ns().is_some_and(|theirs| ours_error_ns.is_none_or(|ours| theirs <= ours));
     let (unix_time_ns, unix_error_ns) = match ours {
         Some(ours) if !is_theirs_better => {
             let since_ns = i128::from(relation.at_ns) - i128::from(ours.producer_ts_ns);

@@ -13,12 +13,12 @@ use crate::sync::{Ordering, Words};
 
 /// One side's view of the descriptions.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Descriptions {
     words: Words,
     chunks: usize,
 }
 
-impl Said {
+impl Descriptions {
     /// Words for `chunks` chunks.
     pub(crate) fn words(chunks: u32) -> usize {
         chunks as usize * (1 + TEXT_WORDS)
@@ -74,10 +74,10 @@ mod tests {
     use super::*;
     use crate::linux::map::{Mapping, memfd};
 
-    fn ends() -> (Said, Said) {
-        let words = Said::words(3);
+    fn ends() -> (Descriptions, Descriptions) {
+        let words = Descriptions::words(3);
         let memory = Mapping::new(memfd("grebe said", words * 8).unwrap(), words * 8, true).unwrap();
-        let end = || Said::new(memory.words(0, words), 3);
+        let end = || Descriptions::new(memory.words(0, words), 3);
         (end(), end())
     }
 
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn garbage_is_read_within_bounds() {
         let (producer, consumer) = ends();
-        for word in 0..Said::words(3) {
+        for word in 0..Descriptions::words(3) {
             producer.words.at(word).store(u64::MAX - 1, Ordering::Relaxed);
         }
         assert_eq!(consumer.read(2).len(), FRAME_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What context packets have said so far of the streams that come to a port, and which of them is taken.
+//! Contexts of the streams on a port, and the selected stream.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use super::class::Class;
 use super::context::SignalContext;
 use super::stamp::Stamp;
 
-/// Streams that are known, the one that is taken among them.
+/// The known streams.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Streams {
     /// By stream identifier.
     contexts: Vec<(u32, SignalContext)>,
-    /// Streams of samples beside the one that is taken.
+    /// Other streams of samples than the selected one.
     others: Vec<u32>,
 }
 
-impl Heard {
-    /// Takes a context packet of a stream.
+impl Streams {
+    /// Handles a context packet of a stream.
     pub(crate) fn take(&mut self, stream_id: u32, context: &SignalContext) {
         if let Some((_, known)) = self.contexts.iter_mut().find(|(id, _)| *id == stream_id) {
             known.hear(context);
@@ -28,7 +28,7 @@ impl Heard {
         }
     }
 
-    /// What is known of a stream; of one whose packets have no identifier, what the first context packets said.
+    /// The context of a stream. Without an identifier, the first context received.
     pub(crate) fn of(&self, stream_id: Option<u32>) -> Option<&SignalContext> {
         let mut contexts = self.contexts.iter();
         let found = match stream_id {
@@ -38,7 +38,7 @@ impl Heard {
         found.map(|(_, context)| context)
     }
 
-    /// A packet of samples came that is of another stream than the one that is taken; whether it is the first of it.
+    /// Notes a packet of another stream. Returns whether it is that stream's first.
     pub(crate) fn note_other(&mut self, stream_id: u32) -> bool {
         let is_new = self.others.len() < STREAMS_MAX && !self.others.contains(&stream_id);
         if is_new {
@@ -47,17 +47,17 @@ impl Heard {
         is_new
     }
 
-    /// How many other streams of samples there are.
+    /// Number of other streams of samples.
     pub(crate) fn others(&self) -> usize {
         self.others.len()
     }
 
-    /// Forgets everything: another sender has come.
+    /// Forgets all streams, for a new sender.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The stream in words, from its sample `first_sample_index` on; `stamp` is that of a packet of samples.
+    /// Description of the stream from `first_sample_index` on. `stamp` is that of a packet of samples.
     pub(crate) fn describe(
         &self,
         stream_id: Option<u32>,
@@ -83,7 +83,7 @@ impl Heard {
             bandwidth_hz: context.bandwidth_hz,
             gain_db: context.gain_db,
             hardware: Some(format!("{flavour}, stream {stream}, {stamp}")),
-            // Frames are stamped with the packets' own time.
+            // Frames carry the packets' own time.
             clock: stamp.unix_time_ns().map(|time_ns| ClockReading {
                 producer_ts_ns: time_ns,
                 unix_time_ns: time_ns as i64,
@@ -96,9 +96,9 @@ impl Heard {
     }
 }
 
-/// What a description calls the power for which a sine fills the range of the samples, in dBm.
+/// Description key of the power of a full-scale sine, in dBm.
 pub(crate) const REFERENCE_LEVEL: &str = "grebe:reference_level_dbm";
-/// A sender that makes up identifiers fills no memory.
+/// Limits the memory for invented identifiers.
 const STREAMS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -107,22 +107,22 @@ mod tests {
 
     #[test]
     fn each_stream_has_its_context_and_none_of_them_fills_memory() {
-        let mut heard = Heard::default();
+        let mut streams = Streams::default();
         for id in 0..1_000 {
-            heard.take(id, &SignalContext { gain_db: Some(f64::from(id)), ..Default::default() });
-            heard.take(id, &SignalContext { bandwidth_hz: Some(5.0), ..Default::default() });
-            heard.note_other(id);
+            streams.take(id, &SignalContext { gain_db: Some(f64::from(id)), ..Default::default() });
+            streams.take(id, &SignalContext { bandwidth_hz: Some(5.0), ..Default::default() });
+            streams.note_other(id);
         }
-        assert_eq!(heard.of(Some(7)).map(|it| (it.gain_db, it.bandwidth_hz)), Some((Some(7.0), Some(5.0))));
-        assert_eq!(heard.of(None).and_then(|it| it.gain_db), Some(0.0));
-        assert_eq!((heard.of(Some(999)), heard.others()), (None, STREAMS_MAX));
-        assert!(!heard.note_other(3));
+        assert_eq!(streams.of(Some(7)).map(|it| (it.gain_db, it.bandwidth_hz)), Some((Some(7.0), Some(5.0))));
+        assert_eq!(streams.of(None).and_then(|it| it.gain_db), Some(0.0));
+        assert_eq!((streams.of(Some(999)), streams.others()), (None, STREAMS_MAX));
+        assert!(!streams.note_other(3));
     }
 
     #[test]
     fn a_stream_is_called_by_its_profile() {
-        let mut heard = Heard::default();
-        heard.take(
+        let mut streams = Streams::default();
+        streams.take(
             9,
             &SignalContext {
                 rf_reference_hz: Some(1e9),
@@ -131,14 +131,14 @@ mod tests {
             },
         );
         let stamp = Stamp::at(super::super::stamp::Seconds::Utc, 1_700_000_000, 0);
-        let described = heard.describe(Some(9), Some(Class::DIFI_DATA), &stamp, 5);
+        let described = streams.describe(Some(9), Some(Class::DIFI_DATA), &stamp, 5);
         assert_eq!(
             described.hardware.as_deref(),
             Some("DIFI (class 6A-62-1E 0000:0000), stream 0x00000009, UTC in picoseconds")
         );
         assert_eq!((described.centre_frequency_hz, described.first_sample_index), (Some(1e9), 5));
         assert_eq!(described.rest[REFERENCE_LEVEL], -10.0);
-        let nothing = heard.describe(None, None, &Stamp::default(), 0);
+        let nothing = streams.describe(None, None, &Stamp::default(), 0);
         assert_eq!(
             nothing.hardware.as_deref(),
             Some("VITA-49 (no class), stream without an identifier, no clock")

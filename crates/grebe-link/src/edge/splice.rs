@@ -10,7 +10,7 @@ use grebe_frame::{Description, Header};
 
 /// Follows a stream, and shifts the frames of a restarted producer.
 #[derive(Debug, Default)]
-pub(super) struct Seam {
+pub(super) struct Splice {
     last: Option<Header>,
     /// Clock of its stamps.
     clock: Option<u64>,
@@ -29,7 +29,7 @@ struct Shift {
 
 /// Gap between the two streams.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct SeamGap {
+pub(super) struct SpliceGap {
     /// Missing samples per channel.
     pub(super) samples: u64,
     seconds: f64,
@@ -46,7 +46,7 @@ enum By {
     Arrival,
 }
 
-impl Seam {
+impl Splice {
     /// Notes that the next frame comes from a restarted producer.
     pub(super) fn open(&mut self) {
         self.is_open = true;
@@ -61,14 +61,14 @@ impl Seam {
     pub(super) fn close(
         &mut self,
         header: &Header,
-        said: Option<&Description>,
+        description: Option<&Description>,
         now: Instant,
-    ) -> Option<SeamGap> {
+    ) -> Option<SpliceGap> {
         if !std::mem::take(&mut self.is_open) {
             return None;
         }
         self.shift = Shift::default();
-        let clock = said.and_then(|said| said.clock?.clock);
+        let clock = description.and_then(|description| description.clock?.clock);
         let is_same_clock = clock.is_some() && clock == self.clock;
         let last = self.last.filter(|last| is_alike(last, header) && header.sample_rate_hz > 0.0)?;
         let expected = last.next_sample_index();
@@ -88,7 +88,7 @@ impl Seam {
                 // An intermediate stage was restarted and numbers its frames from zero.
                 self.shift.sequence = last.sequence.wrapping_add(1).wrapping_sub(header.sequence);
             }
-            return Some(SeamGap { samples, seconds, by: By::Count });
+            return Some(SpliceGap { samples, seconds, by: By::Count });
         }
         self.shift = Shift {
             sequence: last.sequence.wrapping_add(1).wrapping_sub(header.sequence),
@@ -96,7 +96,7 @@ impl Seam {
             sg_drops_total: last.sg_drops_total,
         };
         let by = if is_same_clock { By::Stamps } else { By::Arrival };
-        Some(SeamGap { samples, seconds: seconds.max(0.0), by })
+        Some(SpliceGap { samples, seconds: seconds.max(0.0), by })
     }
 
     /// Shifts a frame after a seam. Returns whether that changed it.
@@ -111,14 +111,14 @@ impl Seam {
     }
 
     /// Description of the stream with the indices used here.
-    pub(super) fn described(&mut self, mut said: Description) -> Description {
-        self.clock = said.clock.and_then(|clock| clock.clock);
+    pub(super) fn described(&mut self, mut description: Description) -> Description {
+        self.clock = description.clock.and_then(|clock| clock.clock);
         let shift = self.shift.sample_index;
-        said.first_sample_index = said.first_sample_index.wrapping_add(shift);
-        for annotation in &mut said.annotations {
+        description.first_sample_index = description.first_sample_index.wrapping_add(shift);
+        for annotation in &mut description.annotations {
             annotation.first_sample_index = annotation.first_sample_index.wrapping_add(shift);
         }
-        said
+        description
     }
 
     /// Notes a frame that was passed on.
@@ -132,25 +132,25 @@ impl Seam {
     }
 }
 
-impl SeamGap {
+impl SpliceGap {
     /// Missing samples that the absent source never sent; losses after it are counted where they happen.
     pub(super) fn of_source(&self) -> u64 {
         if self.by == By::Count { 0 } else { self.samples }
     }
 }
 
-impl fmt::Display for SeamGap {
+impl fmt::Display for SpliceGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { samples, seconds, by } = self;
         if *samples == 0 {
-            return f.write_str("the stream goes on, and nothing is missing");
+            return f.write_str("the stream continues without a gap");
         }
         let by = match by {
             By::Count => "as it has counted on",
             By::Stamps => "by the clock of its host",
             By::Arrival => "as long as nothing came: its host has another clock than before",
         };
-        write!(f, "the stream goes on behind a gap of {samples} samples ({seconds:.3} s, {by})")
+        write!(f, "the stream continues after a gap of {samples} samples ({seconds:.3} s, {by})")
     }
 }
 
@@ -183,73 +183,74 @@ mod tests {
         }
     }
 
-    fn said(clock: u64) -> Description {
+    fn description(clock: u64) -> Description {
         let clock = ClockReading { producer_ts_ns: 0, unix_time_ns: 0, error_ns: None, clock: Some(clock) };
         Description { clock: Some(clock), first_sample_index: 7, ..Description::default() }
     }
 
     /// Frames 0 to 9, the last from 900 us to 1 ms.
-    fn followed(now: Instant) -> Seam {
-        let mut seam = Seam::default();
-        assert_eq!(seam.close(&frame(0, 0), None, now), None);
-        let _ = seam.described(said(1));
-        (0..10).for_each(|at| seam.follow(&frame(at, at * 100_000)));
-        seam.came(now);
-        seam.open();
-        seam
+    fn followed(now: Instant) -> Splice {
+        let mut splice = Splice::default();
+        assert_eq!(splice.close(&frame(0, 0), None, now), None);
+        let _ = splice.described(description(1));
+        (0..10).for_each(|at| splice.follow(&frame(at, at * 100_000)));
+        splice.came(now);
+        splice.open();
+        splice
     }
 
     #[test]
     fn a_source_that_began_again_goes_on_behind_a_gap_as_long_as_its_stamps_say() {
         let now = Instant::now();
-        let mut seam = followed(now);
-        let gap = seam.close(&frame(0, 51_000_000), Some(&said(1)), now).unwrap();
+        let mut splice = followed(now);
+        let gap = splice.close(&frame(0, 51_000_000), Some(&description(1)), now).unwrap();
         assert_eq!((gap.samples, gap.by), (50_000, By::Stamps));
         let mut next = frame(0, 51_000_000);
-        assert!(seam.shift(&mut next));
+        assert!(splice.shift(&mut next));
         assert_eq!((next.sequence, next.first_sample_index), (10, 51_000));
-        assert_eq!(seam.described(said(1)).first_sample_index, 51_007);
+        assert_eq!(splice.described(description(1)).first_sample_index, 51_007);
         // And once more from its present state.
-        seam.follow(&next);
-        seam.open();
-        let gap = seam.close(&frame(3, 52_100_000), Some(&said(1)), now).unwrap();
+        splice.follow(&next);
+        splice.open();
+        let gap = splice.close(&frame(3, 52_100_000), Some(&description(1)), now).unwrap();
         assert_eq!(gap.samples, 1_000);
         let mut next = frame(3, 52_100_000);
-        seam.shift(&mut next);
+        splice.shift(&mut next);
         assert_eq!((next.sequence, next.first_sample_index), (11, 52_100));
     }
 
     #[test]
     fn behind_a_reboot_the_gap_is_as_long_as_nothing_came() {
         let now = Instant::now();
-        let mut seam = followed(now);
-        let gap = seam.close(&frame(0, 77), Some(&said(2)), now + Duration::from_millis(10)).unwrap();
+        let mut splice = followed(now);
+        let gap =
+            splice.close(&frame(0, 77), Some(&description(2)), now + Duration::from_millis(10)).unwrap();
         assert_eq!((gap.samples, gap.by), (9_900, By::Arrival));
     }
 
     #[test]
     fn a_source_that_was_not_started_again_counts_on() {
         let now = Instant::now();
-        let mut seam = followed(now);
+        let mut splice = followed(now);
         // An intermediate stage was restarted and numbers its frames from zero.
         let next = Header { first_sample_index: 3_000, sequence: 0, ..frame(30, 3_000_000) };
-        let gap = seam.close(&next, Some(&said(1)), now).unwrap();
+        let gap = splice.close(&next, Some(&description(1)), now).unwrap();
         assert_eq!((gap.samples, gap.by), (2_000, By::Count));
         let mut shifted = next;
-        seam.shift(&mut shifted);
+        splice.shift(&mut shifted);
         assert_eq!((shifted.sequence, shifted.first_sample_index), (10, 3_000));
-        let mut seam = followed(now);
-        assert_eq!(seam.close(&frame(30, 3_000_000), Some(&said(1)), now).unwrap().samples, 2_000);
-        assert!(!seam.shift(&mut frame(30, 3_000_000)), "nothing is to be changed");
+        let mut splice = followed(now);
+        assert_eq!(splice.close(&frame(30, 3_000_000), Some(&description(1)), now).unwrap().samples, 2_000);
+        assert!(!splice.shift(&mut frame(30, 3_000_000)), "nothing is to be changed");
     }
 
     #[test]
     fn another_stream_is_left_as_it_is() {
         let now = Instant::now();
-        let mut seam = followed(now);
+        let mut splice = followed(now);
         let other = Header { channel_count: 2, ..frame(0, 51_000_000) };
-        assert_eq!(seam.close(&other, Some(&said(1)), now), None);
-        assert!(!seam.shift(&mut other.clone()));
-        assert_eq!(seam.described(said(1)).first_sample_index, 7);
+        assert_eq!(splice.close(&other, Some(&description(1)), now), None);
+        assert!(!splice.shift(&mut other.clone()));
+        assert_eq!(splice.described(description(1)).first_sample_index, 7);
     }
 }

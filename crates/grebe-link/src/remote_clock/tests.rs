@@ -37,7 +37,7 @@ fn another_hosts_stamps_become_times_of_this_one() {
     let responder = Responder::start([127, 0, 0, 1].into(), HostClock { id: THEIRS, now_ns }).unwrap();
     let said = said(Some(responder.port()), None);
     let sender = Some(SocketAddr::from(([127, 0, 0, 1], 9)));
-    let mut far = FarClock::default();
+    let mut far = RemoteClock::default();
     let first = far.described(Some(&said), sender).cloned().unwrap();
     assert_eq!(first.clock_port, None, "nobody behind here has a use for it");
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -63,16 +63,16 @@ fn another_hosts_stamps_become_times_of_this_one() {
     assert!(made <= utc + Duration::from_secs(1) && made + Duration::from_secs(60) > utc, "{made:?}");
 
     let none = far.described(None, sender);
-    assert!(none.is_none() && far.asker.is_none());
+    assert!(none.is_none() && far.client.is_none());
 }
 
 #[test]
 fn a_stream_of_this_host_is_as_it_says() {
     let clock = UtcClock::default().renewed(monotonic_ns());
     let ours = Arc::new(Description { clock, ..Description::default() });
-    let mut far = FarClock::default();
+    let mut far = RemoteClock::default();
     let told = far.described(Some(&ours), None).cloned().unwrap();
-    assert!(Arc::ptr_eq(&told, &ours) && far.asker.is_none() && far.error_ns().is_none());
+    assert!(Arc::ptr_eq(&told, &ours) && far.client.is_none() && far.error_ns().is_none());
     assert_eq!(told.axis_time_of(&stamped(77), 0).unwrap().ns, 77);
 }
 

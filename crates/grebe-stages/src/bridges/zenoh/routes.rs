@@ -1,4 +1,4 @@
-//! By which ways a stream can be had from here, the best first.
+//! The routes by which this host can read a stream, best first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,69 +8,69 @@ use grebe_zenoh::{Found, Lab, What};
 
 use crate::bridges::shm::ShmName;
 use crate::bridges::udp::{UdpSource, UdpStream};
-use crate::bridges::zenoh::uri::{Way, ZenohKey};
+use crate::bridges::zenoh::uri::{Route, ZenohKey};
 use crate::error::Error;
 use crate::open::Transport;
 use crate::scheme::Scheme;
 use crate::transport::HostPort;
 
-/// What to tell readers of a stream that goes there; `None`: nobody else can read that.
-pub(super) fn way_to_read(sink: &str) -> Option<String> {
-    let shm = || <ShmName as Scheme>::parse(sink)?.ok()?.way_to_read();
-    let udp = || <UdpStream as Scheme>::parse(sink)?.ok()?.way_to_read();
-    let zenoh = || <ZenohKey as Scheme>::parse(sink)?.ok()?.way_to_read();
+/// The URI by which readers open a stream with this sink. `None`: no reader can.
+pub(super) fn uri_for_readers(sink: &str) -> Option<String> {
+    let shm = || <ShmName as Scheme>::parse(sink)?.ok()?.uri_for_readers();
+    let udp = || <UdpStream as Scheme>::parse(sink)?.ok()?.uri_for_readers();
+    let zenoh = || <ZenohKey as Scheme>::parse(sink)?.ok()?.uri_for_readers();
     shm().or_else(udp).or_else(zenoh)
 }
 
-/// A way that can be tried.
+/// A possible route.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Candidate {
     /// A stream in shared memory.
     Shm(String),
-    /// Datagrams to a group, or to this host.
+    /// Datagrams to a multicast group, or to this host.
     Udp(HostPort),
-    /// Datagrams that the producer sends here if it is asked to; `is_near`: where no router lies between.
+    /// Datagrams on request. `is_near`: no router in between.
     OnRequest { is_near: bool },
     /// A key.
     Zenoh(String),
 }
 
 impl Candidate {
-    /// What can be tried, the best first: memory within a machine, datagrams, Zenoh.
-    pub(super) fn of(found: &Found, forced: Option<Way>) -> Vec<Self> {
-        let mut all: Vec<Self> = found.what.ways.iter().filter_map(|way| Self::parse(way)).collect();
-        // A far link may be a thin one, which datagrams would fill, and everything beside them be lost: that somebody must want.
-        let is_wanted = forced == Some(Way::Udp);
+    /// Possible routes, best first: shared memory, datagrams, Zenoh.
+    pub(super) fn of(found: &Found, forced: Option<Route>) -> Vec<Self> {
+        let mut all: Vec<Self> = found.what.routes.iter().filter_map(|route| Self::parse(route)).collect();
+        // Only on request: datagrams would fill a slow remote link and harm all other traffic.
+        let is_wanted = forced == Some(Route::Udp);
         if found.what.udp_on_request && (is_wanted || !found.what.is_on_this_network()) {
             all.push(Self::OnRequest { is_near: !is_wanted });
         }
-        all.retain(|candidate| forced.is_none_or(|way| candidate.way() == way));
+        all.retain(|candidate| forced.is_none_or(|route| candidate.route() == route));
         all.retain(|candidate| match candidate {
             Self::Shm(_) => found.what.is_here(),
-            // To the host itself: nothing of it comes here.
+            // Sent to the host's own loopback address, so it does not arrive here.
             Self::Udp(to) => found.what.is_here() || !is_loopback(to),
             Self::OnRequest { .. } | Self::Zenoh(_) => true,
         });
-        all.sort_by_key(Self::way);
+        all.sort_by_key(Self::route);
         all
     }
 
-    fn parse(way: &str) -> Option<Self> {
-        let shm = || Some(Self::Shm(<ShmName as Scheme>::parse(way)?.ok()?.name));
-        let udp = || Some(Self::Udp(<UdpStream as Scheme>::parse(way)?.ok()?.at));
-        let zenoh = || Some(Self::Zenoh(<ZenohKey as Scheme>::parse(way)?.ok()?.key));
+    fn parse(route: &str) -> Option<Self> {
+        let shm = || Some(Self::Shm(<ShmName as Scheme>::parse(route)?.ok()?.name));
+        let udp = || Some(Self::Udp(<UdpStream as Scheme>::parse(route)?.ok()?.at));
+        let zenoh = || Some(Self::Zenoh(<ZenohKey as Scheme>::parse(route)?.ok()?.key));
         shm().or_else(udp).or_else(zenoh)
     }
 
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn route(&self) -> Route {
         match self {
-            Self::Shm(_) => Way::Shm,
-            Self::Udp(_) | Self::OnRequest { .. } => Way::Udp,
-            Self::Zenoh(_) => Way::Zenoh,
+            Self::Shm(_) => Route::Shm,
+            Self::Udp(_) | Self::OnRequest { .. } => Route::Udp,
+            Self::Zenoh(_) => Route::Zenoh,
         }
     }
 
-    /// The URI that is read, or what else there is to say of it.
+    /// The URI of the route, or a description.
     pub(super) fn uri(&self) -> String {
         match self {
             Self::Shm(name) => format!("shm://{name}"),
@@ -81,17 +81,17 @@ impl Candidate {
     }
 }
 
-/// Where a stream stands that goes on by another way.
+/// Position of a stream that continues by another route.
 #[derive(Debug, Clone)]
 pub(super) struct Onward {
     pub(super) tracker: StreamTracker,
     pub(super) description: Option<Arc<Description>>,
 }
 
-/// Listens for datagrams that pass here: they come, or it is not taken for a way. The first that come are the stream's first.
+/// Listens for datagrams sent here anyway. `None` if none arrive. The first that arrives is the stream's first.
 pub(super) fn listen(at: &HostPort, transport: &Transport) -> Result<Option<UdpSource>, Error> {
     let (address, options) = (at.to_send()?, transport.socket_options(at)?);
-    // Another host's address, or a port that somebody here reads already.
+    // The address of another host, or a port in use here.
     let Ok(source) = UdpSource::bind(address, &options) else { return Ok(None) };
     Ok(source.hears_within(WITHIN).then_some(source))
 }
@@ -100,30 +100,30 @@ fn is_loopback(to: &HostPort) -> bool {
     to.to_send().is_ok_and(|address| address.ip().is_loopback())
 }
 
-/// A key of the frames that the producer of every announced stream sends.
-pub(super) fn own_way(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
+/// The URI of the key under which every announced stream is sent.
+pub(super) fn own_route(lab: &Lab, name: &grebe_zenoh::StreamName) -> String {
     format!("zenoh://{}", lab.data_key(name))
 }
 
-/// Streams have a frame every ten milliseconds; others are taken by Zenoh.
+/// Streams have a frame every 10 ms. Slower ones use Zenoh.
 pub(super) const WITHIN: Duration = Duration::from_millis(400);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(boot: String, ways: &[&str]) -> Found {
-        let ways = ways.iter().map(|&way| way.to_owned()).collect();
+    fn found(boot: String, routes: &[&str]) -> Found {
+        let routes = routes.iter().map(|&route| route.to_owned()).collect();
         Found {
             session: "a1".to_owned(),
             name: "lab/adc".parse().unwrap(),
-            what: What { boot, ways, ..What::default() },
+            what: What { boot, routes, ..What::default() },
         }
     }
 
     #[test]
     fn memory_is_better_than_datagrams_and_those_than_zenoh() {
-        let ways = [
+        let routes = [
             "zenoh://grebe/data/a1/lab/adc",
             "udp://239.1.2.3:5000",
             "shm://adc",
@@ -133,35 +133,38 @@ mod tests {
         let uris = |found: &Found, forced| -> Vec<String> {
             Candidate::of(found, forced).iter().map(Candidate::uri).collect()
         };
-        let elsewhere = found("another".to_owned(), &ways);
+        let elsewhere = found("another".to_owned(), &routes);
         assert_eq!(uris(&elsewhere, None), ["udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"]);
-        assert_eq!(uris(&elsewhere, Some(Way::Shm)), [""; 0]);
+        assert_eq!(uris(&elsewhere, Some(Route::Shm)), [""; 0]);
         let boot = grebe_zenoh::boot_id();
         if !boot.is_empty() {
-            let here = found(boot, &ways);
+            let here = found(boot, &routes);
             assert_eq!(uris(&here, None)[0], "shm://adc");
             assert_eq!(uris(&here, None).len(), 4);
-            assert_eq!(uris(&here, Some(Way::Zenoh)), ["zenoh://grebe/data/a1/lab/adc"]);
+            assert_eq!(uris(&here, Some(Route::Zenoh)), ["zenoh://grebe/data/a1/lab/adc"]);
         }
     }
 
     #[test]
     fn datagrams_are_asked_for_where_they_come_from_another_network_or_are_wanted() {
-        let ways = ["shm://adc", "udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"];
-        let elsewhere = found("another".to_owned(), &ways);
+        let routes = ["shm://adc", "udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"];
+        let elsewhere = found("another".to_owned(), &routes);
         let of = |what: What, forced| {
             let found = Found { what, ..elsewhere.clone() };
-            Candidate::of(&found, forced).into_iter().filter(|it| it.way() == Way::Udp).collect::<Vec<_>>()
+            Candidate::of(&found, forced)
+                .into_iter()
+                .filter(|it| it.route() == Route::Udp)
+                .collect::<Vec<_>>()
         };
         let group = Candidate::Udp(HostPort::new("239.1.2.3", 5000));
         assert_eq!(of(elsewhere.what.clone(), None), [group], "its producer does not send to who asks");
         let what = What { udp_on_request: true, ..elsewhere.what.clone() };
         assert_eq!(of(what.clone(), None)[1..], [Candidate::OnRequest { is_near: true }], "behind the group");
-        assert_eq!(of(what.clone(), Some(Way::Udp))[1..], [Candidate::OnRequest { is_near: false }]);
-        assert_eq!(of(what.clone(), Some(Way::Zenoh)), []);
-        let here = What { udp_on_request: true, ways: Vec::new(), ..What::of_this_process("sg") };
+        assert_eq!(of(what.clone(), Some(Route::Udp))[1..], [Candidate::OnRequest { is_near: false }]);
+        assert_eq!(of(what.clone(), Some(Route::Zenoh)), []);
+        let here = What { udp_on_request: true, routes: Vec::new(), ..What::of_this_process("sg") };
         assert_eq!(of(here.clone(), None), [], "there are better ways within a host");
-        assert_eq!(of(here, Some(Way::Udp)), [Candidate::OnRequest { is_near: false }]);
+        assert_eq!(of(here, Some(Route::Udp)), [Candidate::OnRequest { is_near: false }]);
     }
 
     #[test]

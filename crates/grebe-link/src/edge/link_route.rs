@@ -10,12 +10,12 @@ use super::outbox::Outbox;
 ///
 /// The stage at this end holds it; the code that manages routes [turns](Self::turn) it.
 #[derive(Debug)]
-pub struct Lead {
+pub struct LinkRoute {
     link: u16,
     to: Mutex<Arc<Outbox>>,
 }
 
-impl Lead {
+impl LinkRoute {
     /// Makes a lead of a link over this connection until it is [turned](Self::turn).
     pub fn new(link: u16, to: Arc<Outbox>) -> Self {
         Self { link, to: Mutex::new(to) }
