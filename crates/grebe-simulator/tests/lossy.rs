@@ -89,16 +89,22 @@ impl Alone {
     fn run(&self, seeds: u64) -> (f64, f64, f64) {
         let (mut sum_s, mut sent, mut max_s) = (0.0, 0.0, 0.0_f64);
         for seed in 1..=seeds {
-            let mut flow = Flow::of((self.megabytes * 1e6) as u64);
-            (flow.options.rtt_us, flow.options.seed) = (Some(self.rtt_ms * 1_000), seed);
-            flow.options.mode = self.mode;
-            let end = simulate(&self.path(), &[flow], seed, 600 * SECOND).remove(0);
-            assert!(end.is_whole(), "{}, seed {seed}", self.name);
-            let seconds = end.done_us.unwrap_or(u64::MAX) as f64 / 1e6;
+            let (seconds, ratio) = self.run_once(seed);
             (sum_s, max_s) = (sum_s + seconds, max_s.max(seconds));
-            sent += end.counters.wire_bytes as f64 / self.megabytes / 1e6;
+            sent += ratio;
         }
         (sum_s / seeds as f64, sent / seeds as f64, max_s)
+    }
+
+    /// Seconds until complete confirmation, and bytes sent per byte of the file.
+    fn run_once(&self, seed: u64) -> (f64, f64) {
+        let mut flow = Flow::of((self.megabytes * 1e6) as u64);
+        (flow.options.rtt_us, flow.options.seed) = (Some(self.rtt_ms * 1_000), seed);
+        flow.options.mode = self.mode;
+        let end = simulate(&self.path(), &[flow], seed, 600 * SECOND).remove(0);
+        assert!(end.is_whole(), "{}, seed {seed}", self.name);
+        let seconds = end.done_us.unwrap_or(u64::MAX) as f64 / 1e6;
+        (seconds, end.counters.wire_bytes as f64 / self.megabytes / 1e6)
     }
 }
 
@@ -185,24 +191,24 @@ fn the_paths_own_loss_stays_free() {
     }
 }
 
-/// A quarter once counted as more than any path loses, and transfers crawled from there on.
+/// A quarter once counted as more than any path loses, and transfers crawled from there on. The loss is
+/// behind the bottleneck, as on most paths: what is lost takes its time there.
 #[test]
 fn heavy_loss_that_does_not_answer_to_the_rate_costs_little_more_than_itself() {
     for (mode, mbit, rtt_ms, times_max) in [
-        (Mode::Fair, 50.0, 100, 2.2),
-        (Mode::Fair, 4.0, 60, 1.8),
-        // It tests far below the rate, and waits for others in between.
-        (Mode::Background, 50.0, 100, 8.0),
-        (Mode::Background, 4.0, 60, 8.0),
+        (Mode::Fair, 50.0, 100, 1.3),
+        (Mode::Fair, 4.0, 60, 1.3),
+        // It waits for others in between.
+        (Mode::Background, 50.0, 100, 1.6),
     ] {
-        for loss in [0.22, 0.25, 0.3, 0.35, 0.4] {
-            let link = Alone { megabytes: 0.4 * mbit, mode, ..Alone::new("heavy", mbit, rtt_ms, loss) };
-            let (mean_s, sent, max_s) = link.run(9);
-            let wire_s = link.wire_s();
-            let what =
-                || format!("{mode:?}, {mbit} Mbit/s, {loss}: {mean_s} s, {max_s} at most, of {wire_s}");
-            assert!(mean_s < times_max * wire_s && max_s < 1.5 * times_max * wire_s, "{}", what());
-            assert!(sent * (1.0 - loss) < 1.1, "{mode:?}, {mbit} Mbit/s, {loss}: {sent} times the file");
+        for loss in [0.22, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6] {
+            let passing_mbit = mbit * (1.0 - loss);
+            let link =
+                Alone { megabytes: 0.4 * mbit, mode, ..Alone::new("heavy", passing_mbit, rtt_ms, loss) };
+            let mut times: Vec<f64> = (1..=9).map(|seed| link.run_once(seed).0 / link.wire_s()).collect();
+            times.sort_by(f64::total_cmp);
+            let what = || format!("{mode:?}, {mbit} Mbit/s, {loss}: {times:.2?} of the wire");
+            assert!(times[4] < times_max && times[8] < 2.0 * times_max, "{}", what());
         }
     }
 }
@@ -237,7 +243,7 @@ fn background_mode_takes_what_nobody_else_wants() {
         (Alone { burst: 10, ..new("3 %, runs of 10", 0.03) }, 1.3),
         (Alone { jitter_ms: 10, ..new("1 %, jitter", 0.01) }, 1.3),
         (Alone { queue_bytes: 50_000, megabytes: 200.0, ..new("short queue", 0.0) }, 1.5),
-        (Alone { bucket_bytes: 250_000, megabytes: 200.0, ..new("policer", 0.0) }, 2.1),
+        (Alone { bucket_bytes: 250_000, megabytes: 200.0, ..new("policer", 0.0) }, 2.0),
     ] {
         let (mean_s, ..) = link.run(3);
         assert!(mean_s < times_max * link.wire_s(), "{}: {mean_s} of {}", link.name, link.wire_s());

@@ -147,8 +147,8 @@ fn cubic_keeps_its_share_where_no_queue_tells_of_it() {
 fn several_cubics_and_our_own_keep_theirs_too() {
     for (ours, cubics) in [(1, 4), (2, 0)] {
         let company = Company { ours, cubics, mode: Mode::Fair, is_ours_first: true };
-        let result = share(20.0, Bottleneck::Queue(0.1), company, 1);
-        assert!(is_fair(company, result, 0.9), "{company:?}: {result:?}");
+        let (share, loss) = medians(20.0, Bottleneck::Queue(0.1), company);
+        assert!(is_fair(company, (share, loss, 0.0), 0.75), "{company:?}: {share}, {loss}");
     }
 }
 
@@ -159,13 +159,34 @@ fn two_of_ours_do_not_take_each_others_overload_for_the_paths_loss() {
     assert!((25.0..75.0).contains(&share) && loss < 1.0, "{share}, {loss}");
 }
 
+/// Median share and loss of five starts, in percent.
+fn medians(mbit: f64, bottleneck: Bottleneck, company: Company) -> (f64, f64) {
+    let results: Vec<_> = (1..=5).map(|seed| share(mbit, bottleneck, company, seed)).collect();
+    let median = |of: fn(&(f64, f64, f64)) -> f64| {
+        let mut values: Vec<f64> = results.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[2]
+    };
+    (median(|result| result.0), median(|result| result.1))
+}
+
+/// Three of ours lost 48 % behind this policer, and beside one of ours four CUBICs kept 2 %.
+#[test]
+fn several_flows_do_not_overload_a_policer_for_ever() {
+    for (ours, cubics, share_max) in [(3, 0, 60.0), (1, 4, 60.0)] {
+        let company = Company { ours, cubics, mode: Mode::Fair, is_ours_first: true };
+        let (share, loss) = medians(20.0, Bottleneck::Policer(20), company);
+        assert!(share < share_max && loss < 4.0, "{company:?}: {share}, {loss}");
+    }
+}
+
 #[test]
 fn background_mode_yields_where_no_queue_tells_of_others() {
     for is_ours_first in [true, false] {
         let company = Company { ours: 1, cubics: 1, mode: Mode::Background, is_ours_first };
-        for bottleneck in [Bottleneck::Queue(0.25), Bottleneck::Policer(200)] {
-            let (share, loss, _) = share(20.0, bottleneck, company, 1);
-            assert!(share < 25.0 && loss < 0.7, "{bottleneck}: {share}, {loss}");
+        for (bottleneck, share_max) in [(Bottleneck::Queue(0.25), 15.0), (Bottleneck::Policer(200), 25.0)] {
+            let (share, loss) = medians(20.0, bottleneck, company);
+            assert!(share < share_max && loss < 0.7, "{bottleneck}: {share}, {loss}");
         }
     }
 }

@@ -21,7 +21,7 @@ mod rate_response;
 
 use self::competing_window::CompetingWindow;
 use self::constants::*;
-pub(crate) use self::constants::{RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
+pub(crate) use self::constants::{PATH_WINDOW_US, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
 pub use self::path_model::Mode;
@@ -195,8 +195,8 @@ impl Controller {
             NextState::Drain => State::RateProbing(RateProbing::drain(now_us, seed)),
             NextState::ProbeUp => State::RateProbing(RateProbing::probe_up(now_us, seed, &self.path)),
             NextState::CompetingWindow => State::CompetingWindow(CompetingWindow::begin(now_us, &self.path)),
-            NextState::LossWindow { is_overrun } => {
-                State::LossWindow(LossWindow::begin(now_us, &mut self.path, is_overrun))
+            NextState::LossWindow { overrun } => {
+                State::LossWindow(LossWindow::begin(now_us, &mut self.path, overrun))
             }
         };
     }

@@ -30,7 +30,7 @@ pub struct SenderOptions {
     pub rtt_us: Option<u64>,
     /// Bytes of UDP payload that every path carries.
     pub datagram_bytes: usize,
-    /// Larger datagrams to try, in bytes of UDP payload, ascending. At most four are tried.
+    /// Larger datagrams to try, in bytes of UDP payload, ascending.
     pub probe_datagram_bytes: Vec<usize>,
     /// Seed. Senders that start together with different seeds probe the path at different times.
     pub seed: u64,
@@ -211,7 +211,7 @@ impl Sender {
             newest_confirmed_us: 0,
             round_end: 0,
             round_since_us: 0,
-            reorder_us: options.rtt_us.map_or(REORDER_US_MIN, |rtt_us| (rtt_us / 16).max(REORDER_US_MIN)),
+            reorder_us: options.rtt_us.map_or(WAIT_US_MIN, |rtt_us| (rtt_us / 16).max(WAIT_US_MIN)),
             confirmed_us: 0,
             progress_us: 0,
             timeouts_in_a_row: 0,
@@ -252,7 +252,7 @@ impl Sender {
     pub fn on_outcome(&mut self, verdict: Verdict) {
         if self.verdict.is_none() {
             self.verdict = Some(verdict);
-            self.closes_due = CLOSES;
+            self.closes_due = ATTEMPTS;
             if verdict == Verdict::Whole {
                 self.received_bytes = self.total_bytes;
             }
@@ -263,7 +263,7 @@ impl Sender {
     pub(crate) fn cancel(&mut self) {
         if self.verdict.is_none() {
             self.verdict = Some(Verdict::Cancelled);
-            self.closes_due = CLOSES;
+            self.closes_due = ATTEMPTS;
         }
     }
 
@@ -347,10 +347,15 @@ impl SenderOptions {
 /// On a byte stream, longer packets cost less per byte. Beyond this length they would delay reports.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
 
-/// Packets that end the session: some of them may be lost.
-const CLOSES: u8 = 3;
+/// Attempts where a loss is unlikely to hit all: greetings, probes of a tail, packets that end a session,
+/// timeouts until datagrams become short again.
+const ATTEMPTS: u8 = 3;
 
-const REORDER_US_MIN: u64 = 1_000;
+/// Maximum time until a report is asked for, and interval of probes to a full receiver.
+const TIMEOUT_US_MAX: u64 = 500_000;
+
+/// Shortest wait worth a timer: for later packets to overtake one, for a full packet, for a tail.
+const WAIT_US_MIN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {

@@ -27,8 +27,6 @@ pub(super) struct CompetingWindow {
     empty_since_us: Option<u64>,
 }
 
-const SHAPE: CubicShape = CubicShape { beta: CUBIC_BETA, c: CUBIC_C, is_reno_friendly: true };
-
 /// A window small enough to build no queue: a queue that stands belongs to others.
 #[derive(Debug, Clone, Copy)]
 struct PresenceTest {
@@ -64,8 +62,9 @@ impl CompetingWindow {
     }
 
     fn new(now_us: u64, window_bytes: f64) -> Self {
+        let shape = CubicShape { beta: CUBIC_BETA, c: CUBIC_C, is_reno_friendly: true };
         Self {
-            window: CubicWindow::new(window_bytes / SEGMENT_BYTES, SHAPE),
+            window: CubicWindow::new(window_bytes / SEGMENT_BYTES, shape),
             streak: LossStreak::default(),
             half_share: None,
             recovery_until_us: now_us,
@@ -90,8 +89,7 @@ impl CompetingWindow {
             now_us: sample.now_us,
             rtt_us: path.queued_loop_us(),
             min_rtt_us: path.rtt.min_us(),
-            is_queue_empty: path.queue.now_us
-                <= (path.queued_loop_us() / EMPTY_QUEUE_RTT_SHARE).max(EMPTY_QUEUE_US_MIN),
+            is_queue_empty: path.queue.now_us <= EMPTY_QUEUE_US_MIN,
             acked: sample.acked_packets,
             lost: sample.lost_packets.saturating_sub(sample.late_packets),
             round_ended: sample.round_ended,

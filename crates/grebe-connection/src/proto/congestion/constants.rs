@@ -15,7 +15,7 @@ pub(super) const INITIAL_RTT_US: u64 = 100_000;
 /// Window of the filters over round trips, one-way delays and queues, and interval of the presence test for
 /// competing flows. BBR (section 2.16.1) keeps round trips for 10 s too. Clocks of two hosts drift: 50 ppm
 /// make 0.5 ms in this time.
-pub(super) const PATH_WINDOW_US: u64 = 10_000_000;
+pub(crate) const PATH_WINDOW_US: u64 = 10_000_000;
 /// Delay of a host by a wake-up or by load. RFC 9002, section 6.1.2, recommends 1 ms for timers alone.
 pub(super) const HOST_DELAY_US: u64 = 10_000;
 /// Maximum delay of a report, in place of RFC 9002's max_ack_delay.
@@ -28,7 +28,7 @@ pub(crate) const RATE_SPAN_US_MAX: u64 = 200_000;
 /// Link 2 of the tables: 1.3 %.
 pub(super) const RATE_SPAN_PER_JITTER: u64 = 8;
 /// Rounds of the maximum filter over delivery rates, and of all state that must outlast a probing cycle. BBR
-/// version 1 has ten.
+/// version 1 has ten. A ramp has at most as many trains: four to the eighth spans a megabit to 65 gigabits.
 pub(super) const BANDWIDTH_ROUNDS: usize = 8;
 
 // Queues.
@@ -39,10 +39,8 @@ pub(super) const QUEUE_CEILING_RTT_SHARE: u64 = 4;
 pub(super) const QUEUE_CEILING_US_MIN: u64 = 25_000;
 /// A queue beyond this share of the ceiling is a standing queue.
 pub(super) const STANDING_QUEUE_SHARE: u64 = 4;
-/// A shorter queue cannot be distinguished from an empty one. Beside other flows, this share of the round
-/// trip counts as empty too.
+/// A shorter queue cannot be distinguished from an empty one.
 pub(super) const EMPTY_QUEUE_US_MIN: u64 = 1_500;
-pub(super) const EMPTY_QUEUE_RTT_SHARE: u64 = 32;
 /// A queue below this share of the longest counts as empty. Without this rule, a transfer over 10 Gbit/s and
 /// 2 ms sends 1.42 times the file instead of 1.17.
 pub(super) const LONGEST_QUEUE_SHARE: u64 = 3;
@@ -82,24 +80,21 @@ pub(super) const TRAIN_SPAN_US_MIN: u64 = 200;
 /// Rate of a train as a multiple of its step's rate. Without trains, link 1 of the tables takes 4.6 % longer,
 /// and 300 Mbit/s over 380 ms with jitter takes 14 % longer.
 pub(super) const TRAIN_GAIN: f64 = 4.0;
-/// Maximum trains of a ramp. Four to the tenth spans a megabit per second to a terabit.
-pub(super) const TRAINS_MAX: u32 = 10;
 pub(super) const TRAIN_BYTES_MAX: u64 = 2 << 20;
 /// Growth per step of a path that is too slow, or whose round trip is too short, for trains. BBR's startup
 /// doubles too (section 5.3.1).
 pub(super) const UNTRAINED_GAIN: f64 = 2.0;
-/// Delivered share above which the path took a step. A full path delivers 1 / (`BELOW_SHARE` * `UP_GAIN`) of
-/// it; the threshold is halfway from there to 1.
-pub(super) const STEP_TAKEN_SHARE: f64 = (1.0 + 1.0 / (BELOW_SHARE * UP_GAIN)) / 2.0;
 
 // Rate probing. BBR's ProbeBW (section 5.6.1) has gains of 1.25, 0.9 and 1.0; its version 1 has 0.75 for the second, which
 // drains what 1.25 built in one round trip.
 
 pub(super) const UP_GAIN: f64 = 1.25;
-/// A rate or window of this share is clearly lower: its losses do not come from sending too fast.
+/// A rate or window of this share is clearly lower: its losses do not come from sending too fast. So is a
+/// frequency of loss events: without less of them, losses do not depend on the rate.
 pub(super) const DOWN_GAIN: f64 = 0.75;
 /// Slightly below a known rate, so that a queue drains: the first step, cruise at the ceiling, a stall, a
-/// presence test. A gain of "up" by the inverse shows that the path became faster.
+/// presence test. A gain of "up" by the inverse shows that the path became faster, and so much of a step that
+/// the path took it.
 pub(super) const BELOW_SHARE: f64 = 0.9;
 /// Maximum round trips to drain a queue; a queue that lasts longer is not this flow's. BBR's ProbeBW_DOWN has
 /// a maximum too (appendix A.9). Without it, greedy mode beside BBR falls from 66 to 8 %.
@@ -129,8 +124,6 @@ pub(super) const LOSS_WINDOW_C: f64 = 0.2;
 /// recovers.
 pub(super) const BACKGROUND_BETA: f64 = 0.2;
 pub(super) const BACKGROUND_C: f64 = 0.005;
-/// Losses do not depend on the rate if a lower rate has at least this share of the loss events.
-pub(super) const LOSS_WINDOW_SAME_SHARE: f64 = 0.6;
 /// A queue that is empty for this time, and for [`DRAIN_ROUNDS`], is gone. BBR leaves it empty for less
 /// (ProbeRTTDuration, 200 ms and a round trip), and a queue returns sooner.
 pub(super) const ALONE_US: u64 = 250_000;

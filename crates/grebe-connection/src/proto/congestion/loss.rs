@@ -82,10 +82,10 @@ impl LossModel {
         self.slow = Some((self.base, packets_sum));
     }
 
-    /// Forgets the base loss after too high a rate, unless a lower rate has confirmed it.
+    /// Forgets the base loss after too high a rate, unless a rate below the arrivals has confirmed it.
     pub(super) fn forget_untested(&mut self) {
-        if self.slow.is_none() {
-            self.base = 0.0;
+        if self.slow.is_none() || self.base > UNTESTED_BASE_LOSS_MAX {
+            (self.base, self.slow) = (0.0, None);
         }
     }
 
@@ -137,9 +137,9 @@ mod tests {
 
     #[test]
     fn what_too_high_a_rate_lost_is_forgotten_and_what_a_lower_one_lost_is_not() {
-        for (is_slow, base) in [(false, 0.0), (true, 0.1)] {
+        for (lost, is_slow, base) in [(40, false, 0.0), (40, true, 0.1), (160, true, 0.0)] {
             let mut losses = LossModel::default();
-            losses.on_round(&RoundLosses { is_slow, ..round(40, false) });
+            losses.on_round(&RoundLosses { is_slow, ..round(lost, false) });
             assert!(losses.base > 0.02);
             losses.forget_untested();
             assert_eq!(losses.base, base);

@@ -7,7 +7,7 @@
 use super::constants::*;
 use super::cubic::{CubicShape, CubicWindow};
 use super::path_model::{AckSample, Mode, PathModel};
-use super::phase::NextState;
+use super::phase::{NextState, Overrun};
 use super::rate_response::PaceClass;
 
 #[derive(Debug)]
@@ -18,22 +18,23 @@ pub(super) struct LossWindow {
     /// The rate is far below the starting rate.
     is_low: bool,
     /// The loss exceeded any loss of the path, and the window has not come down to the passing rate yet.
-    overrun: Option<Overrun>,
+    lower_rate: Option<LowerRate>,
     /// The last round trip after backing off lost no more than a path may lose.
     is_passing: bool,
-    /// A lower rate lost as much, so the path is the cause.
-    is_lost_anyway: bool,
+    /// Next state, because a lower rate lost as much after an overrun. So the path is the cause.
+    next: Option<NextState>,
     /// Packets of this round since the flow backed off.
     round_packets: u64,
     round_lost: u64,
 }
 
-/// Test whether a lower rate loses as much. The rate of the overrun itself does not count, because a
-/// policer's bucket may have been full then.
-#[derive(Debug, Clone, Copy, Default)]
-struct Overrun {
-    /// Share of packets lost at the rate before; `None` while the first rate is measured.
-    before: Option<f64>,
+/// Test whether a lower rate loses as much.
+#[derive(Debug, Clone, Copy)]
+struct LowerRate {
+    /// Share of packets lost at the rate before.
+    before: f64,
+    /// The rate before was that of the overrun.
+    is_first: bool,
     /// Counts at this rate.
     acked: u64,
     lost: u64,
@@ -61,23 +62,25 @@ struct Beginning {
 }
 
 impl LossWindow {
-    /// `is_overrun`: the loss exceeded any loss of the path, so smaller losses are unknown.
-    pub(super) fn begin(now_us: u64, path: &mut PathModel, is_overrun: bool) -> Self {
-        let bandwidth = if is_overrun { path.passing_rate() } else { path.bandwidth() };
+    /// After an `overrun`, losses below it are unknown.
+    pub(super) fn begin(now_us: u64, path: &mut PathModel, overrun: Option<Overrun>) -> Self {
+        let bandwidth = overrun.map_or(path.bandwidth(), |overrun| overrun.passing_rate);
         let segments = bandwidth * path.queued_loop_us() as f64 / 1e6 / SEGMENT_BYTES;
-        let events = (!is_overrun).then(|| path.response.faster_events());
+        let events = overrun.is_none().then(|| path.response.faster_events());
         path.response.forget();
-        if is_overrun {
+        if overrun.is_some() {
             path.loss.forget_untested();
         }
+        let lower_rate =
+            overrun.map(|overrun| LowerRate { before: overrun.loss, is_first: true, acked: 0, lost: 0 });
         let mut begun = Self {
             window: CubicWindow::new(segments, shape(path.mode)),
             recovery: None,
             beginning: Beginning { in_flight_bytes: path.in_flight_bytes, segments, bandwidth, events },
             is_low: false,
-            overrun: is_overrun.then(Overrun::default),
+            lower_rate,
             is_passing: true,
-            is_lost_anyway: false,
+            next: None,
             round_packets: 0,
             round_lost: 0,
         };
@@ -88,7 +91,7 @@ impl LossWindow {
 
     pub(super) fn cap_bytes(&self, path: &PathModel) -> u64 {
         // Most packets in flight after an overrun are lost, and only later packets reveal that.
-        let lost_bytes = if self.overrun.is_some() { self.beginning.in_flight_bytes } else { 0 };
+        let lost_bytes = if self.lower_rate.is_some() { self.beginning.in_flight_bytes } else { 0 };
         path.window_cap_bytes(self.window_bytes()) + lost_bytes
     }
 
@@ -106,12 +109,11 @@ impl LossWindow {
             return Some(NextState::Drain);
         }
         if self.is_recovering(path, sample) {
-            return self.is_lost_anyway.then_some(NextState::ProbeUp);
+            return self.next.take();
         }
         let is_unusual = self.is_loss_unusual(path, sample);
         if yields || is_unusual {
             if self.is_loss_the_paths(path) {
-                path.doubts += 1;
                 path.response.forget();
                 path.delivery.restore(self.beginning.bandwidth);
                 return Some(NextState::Cruise);
@@ -157,31 +159,40 @@ impl LossWindow {
             let packets = (acked + lost).max(1) as f64;
             let mut passed = acked as f64 / packets;
             self.is_passing = !path.loss.is_beyond_the_paths(1.0 - passed, packets);
-            if let Some(overrun) = &mut self.overrun {
-                (overrun.acked, overrun.lost) = (overrun.acked + acked, overrun.lost + lost);
-                let Some(loss) = overrun.measured() else {
+            if let Some(test) = &mut self.lower_rate {
+                (test.acked, test.lost) = (test.acked + acked, test.lost + lost);
+                let is_first = test.is_first;
+                let Some(loss) = test.measured() else {
                     self.recover(sample.now_us, path, false);
                     return true;
                 };
-                if overrun.is_same(loss) {
-                    path.loss.learn_slow(loss, (overrun.acked + overrun.lost) as f64);
+                if test.is_same(loss) {
+                    path.loss.learn_slow(loss, (test.acked + test.lost) as f64);
                     path.response.forget();
                     // The rate while a policer's bucket was full is not the path's rate.
                     path.delivery.forget_greater();
                     path.delivery.restore(self.beginning.bandwidth);
-                    self.is_lost_anyway = true;
+                    self.next = Some(if is_first {
+                        NextState::RampFrom(path.full_rate() / UNTRAINED_GAIN)
+                    } else {
+                        NextState::ProbeUp
+                    });
                     return true;
                 }
-                if overrun.before.is_none() {
+                if is_first {
                     self.beginning.bandwidth = path.delivery.recent;
                 }
-                self.overrun =
-                    (loss > LOSS_EXCESS_MAX).then_some(Overrun { before: Some(loss), acked: 0, lost: 0 });
+                self.lower_rate = (loss > LOSS_EXCESS_MAX).then_some(LowerRate {
+                    before: loss,
+                    is_first: false,
+                    acked: 0,
+                    lost: 0,
+                });
                 passed = 1.0 - loss;
             }
             if passed < 1.0 - LOSS_EXCESS_MAX {
                 // When other flows start, much of the loss is not this flow's excess.
-                let is_ours = self.overrun.is_some() || path.mode == Mode::Background;
+                let is_ours = self.lower_rate.is_some() || path.mode == Mode::Background;
                 self.window.on_excess(passed.max(if is_ours { 0.0 } else { DOWN_GAIN }));
                 // The packets in flight were sent before the reduction.
                 self.recover(sample.now_us, path, true);
@@ -218,8 +229,7 @@ impl LossWindow {
     /// Whether a much lower rate loses as much as the starting rate. Then the path is the cause, not the
     /// rate.
     fn is_loss_the_paths(&self, path: &PathModel) -> bool {
-        let events_min =
-            self.beginning.events.map_or(f64::INFINITY, |events| LOSS_WINDOW_SAME_SHARE * events);
+        let events_min = self.beginning.events.map_or(f64::INFINITY, |events| DOWN_GAIN * events);
         let events_known = match path.mode {
             // Mistaking others' losses for the path's would take the path from them.
             Mode::Background => LOSS_EVENTS_MIN * BACKGROUND_DIVISOR as f64,
@@ -238,21 +248,21 @@ impl LossWindow {
     }
 }
 
-impl Overrun {
+impl LowerRate {
     /// Share of packets lost at this rate, once enough of them are decided.
     fn measured(&self) -> Option<f64> {
         let packets = (self.acked + self.lost) as f64;
-        let is_enough = self.before.unwrap_or(UNTESTED_BASE_LOSS_MAX) * packets >= LOSS_EVENTS_MIN;
+        let is_enough = self.before * packets >= LOSS_EVENTS_MIN;
         is_enough.then_some(self.lost as f64 / packets)
     }
 
-    /// Whether as large a share passes as at the rate before. Then the path loses the rest. If less passes,
-    /// something else changed.
+    /// Whether as large a share passes as at the rate before, within a tenth or within chance. Then the path
+    /// loses the rest. If less passes, something else changed.
     fn is_same(&self, loss: f64) -> bool {
-        let passes = 1.0 - loss;
-        self.before.map(|loss| 1.0 - loss).is_some_and(|passed| {
-            loss > LOSS_EXCESS_MAX && BELOW_SHARE * passes < passed && BELOW_SHARE * passed < passes
-        })
+        let (passes, passed) = (1.0 - loss, 1.0 - self.before);
+        let noise = (passes * loss / (self.acked + self.lost) as f64).sqrt();
+        let difference_max = (DEVIATIONS * noise).max((1.0 - BELOW_SHARE) * passed);
+        loss > LOSS_EXCESS_MAX && (passes - passed).abs() < difference_max
     }
 }
 
@@ -316,7 +326,7 @@ mod tests {
             _ => report.on_ack(PaceClass::At, false),
         });
         path.response.on_report(&report);
-        LossWindow::begin(0, path, false)
+        LossWindow::begin(0, path, None)
     }
 
     #[test]
@@ -348,7 +358,6 @@ mod tests {
         let mut window = begun(&mut path);
         let next = run(&mut window, &mut path, 5..5_000, |now_ms| now_ms % 10 == 0);
         assert_eq!(next, Some(NextState::Cruise));
-        assert_eq!(path.doubts, 1);
         assert_eq!(path.bandwidth(), 12.5e6, "the rate is what it was");
     }
 

@@ -56,8 +56,6 @@ pub(super) struct PathModel {
     pub(super) delivery: DeliveryRate,
     pub(super) loss: LossModel,
     pub(super) response: RateResponse,
-    /// Number of times that losses were wrongly attributed to the rate.
-    pub(super) doubts: u32,
     pub(super) capacity: Capacity,
     /// Lateness of a packet relative to others.
     pub(super) jitter_us: u64,
@@ -84,8 +82,8 @@ pub(super) struct Round {
     pub(super) losses: LossVerdict,
     /// A queue stood.
     pub(super) had_queue: bool,
-    /// Loss beyond any loss of the path, spread over the round and not in one burst.
-    pub(super) is_overrun: bool,
+    /// Loss beyond any known loss of the path, spread over the round and not in one burst.
+    pub(super) overrun: Option<f64>,
     pub(super) shortest_queue_us: Option<u64>,
     pub(super) app_limited: bool,
 }
@@ -113,7 +111,6 @@ impl PathModel {
             delivery: DeliveryRate::new(),
             loss: LossModel::default(),
             response: RateResponse::default(),
-            doubts: 0,
             capacity: Capacity::default(),
             jitter_us: 0,
             in_flight_bytes: 0,
@@ -156,7 +153,7 @@ impl PathModel {
     }
 
     pub(super) fn end_round(&mut self, now_us: u64, has_competitors: bool) -> Round {
-        let is_overrun = self.is_overrun();
+        let overrun = self.overrun();
         let sums = std::mem::take(&mut self.sums);
         (self.was_app_limited, self.was_sparse) = (sums.app_limited, sums.is_sparse);
         (self.was_stalled, self.has_yielded) = (sums.is_stalled, false);
@@ -180,21 +177,28 @@ impl PathModel {
         Round {
             losses,
             had_queue,
-            is_overrun: is_overrun && !had_queue,
+            overrun: overrun.filter(|_| !had_queue),
             shortest_queue_us: sums.shortest_queue_us,
             app_limited: sums.app_limited,
         }
     }
 
-    /// Whether this round so far lost more than any path, spread and not in one burst. Never on paths that
-    /// reorder, because losses there may be spurious at first.
-    pub(super) fn is_overrun(&self) -> bool {
+    /// Loss of this round so far, if it is more than the path is known to lose, spread and not in one burst.
+    /// Never on paths that reorder, because losses there may be spurious at first.
+    pub(super) fn overrun(&self) -> Option<f64> {
         let lost = self.sums.lost.saturating_sub(self.sums.late) as f64;
         let packets = self.sums.acked as f64 + lost;
-        self.jitter_us == 0
+        let is_overrun = self.jitter_us == 0
             && self.sums.late == 0
             && self.sums.events >= LOSS_EVENTS_MIN
-            && self.loss.is_beyond_the_paths(lost / packets, packets)
+            && self.loss.is_beyond_the_paths(lost / packets, packets);
+        is_overrun.then_some(lost / packets)
+    }
+
+    /// Recent loss, if the base loss is so heavy that "down" sent more than arrived. Such a base loss may be
+    /// an overload.
+    pub(super) fn untested_loss(&self) -> Option<f64> {
+        (self.loss.base > UNTESTED_BASE_LOSS_MAX).then_some(self.response.loss().0)
     }
 
     /// Sets the lateness of packets without a queue, as the first train showed it.
@@ -273,7 +277,7 @@ impl PathModel {
             // Spurious losses are recognised too late here to tell them from real ones.
             return false;
         }
-        round.is_overrun || self.response.losses_rise(f64::from(self.doubts))
+        round.overrun.is_some() || self.response.losses_rise()
     }
 
     /// Round trip without a queue, from sending a packet to its report.

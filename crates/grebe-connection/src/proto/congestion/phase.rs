@@ -15,9 +15,16 @@ pub(super) enum NextState {
     CompetingWindow,
     /// The window for losses that depend on the rate without a visible queue.
     LossWindow {
-        /// The loss exceeded any loss of the path.
-        is_overrun: bool,
+        /// The loss exceeded any known loss of the path.
+        overrun: Option<Overrun>,
     },
+}
+
+/// Loss beyond any known loss of the path, and the rate in bytes per second that passed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Overrun {
+    pub(super) loss: f64,
+    pub(super) passing_rate: f64,
 }
 
 /// Activity of the controller.

@@ -4,7 +4,7 @@
 use super::constants::*;
 use super::loss::LossVerdict;
 use super::path_model::{AckSample, Mode, PathModel, Round};
-use super::phase::NextState;
+use super::phase::{NextState, Overrun};
 use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 use crate::proto::wire::Train;
 
@@ -126,10 +126,13 @@ impl Ramp {
             }
             return None;
         }
-        let is_overrun = path.is_overrun() && path.queue.now_us < EMPTY_QUEUE_US_MIN
-            || round.is_some_and(|round| round.is_overrun);
-        if is_overrun && path.mode != Mode::Greedy {
-            return Some(NextState::LossWindow { is_overrun: true });
+        let is_queue_empty = path.queue.now_us < EMPTY_QUEUE_US_MIN;
+        let overrun = path.overrun().filter(|_| is_queue_empty).or(round.and_then(|round| round.overrun));
+        if let Some(loss) = overrun.filter(|_| path.mode != Mode::Greedy) {
+            // Until this step has been measured, the bandwidth is that of the first train.
+            let is_measured = path.delivery.recent > 0.0;
+            let passing_rate = if is_measured { path.passing_rate() } else { (1.0 - loss) * self.rate };
+            return Some(NextState::LossWindow { overrun: Some(Overrun { loss, passing_rate }) });
         }
         let has_excessive_loss = round.is_some_and(|round| round.losses == LossVerdict::Excessive);
         if has_excessive_loss && round.is_some_and(|round| !round.had_queue) {
@@ -155,13 +158,13 @@ impl Ramp {
         // A train that arrives almost as fast as it left was not spread. A train with as much uncertainty
         // gives no rate.
         let is_vague = error_us > (1.0 - 1.0 / UP_GAIN) * span_us as f64;
-        if (UP_GAIN * measured > sent || is_vague) && self.trains < TRAINS_MAX {
+        if (UP_GAIN * measured > sent || is_vague) && self.trains < BANDWIDTH_ROUNDS as u32 {
             // The path delivers at least this; the next train measures more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
             self.begin_step(now_us, StepTrain::Due);
             return false;
         }
-        let is_beyond = measured < STEP_TAKEN_SHARE * self.rate;
+        let is_beyond = measured < BELOW_SHARE * self.rate;
         path.capacity.on_rate(measured);
         (self.rate, self.gain) = (measured, UP_GAIN);
         self.begin_step(now_us, StepTrain::None);
@@ -185,7 +188,7 @@ impl Ramp {
         if queue_us > queue_us_max {
             return Some(NextState::Drain);
         }
-        if path.delivery.recent / (1.0 - path.loss.base) >= STEP_TAKEN_SHARE * self.rate {
+        if path.delivery.recent / (1.0 - path.loss.base) >= BELOW_SHARE * self.rate {
             self.grow(now_us);
             return None;
         }
@@ -335,12 +338,12 @@ mod tests {
     #[test]
     fn trains_end() {
         let (mut ramp, mut path) = start(train(3_000, 37_500, 50_000));
-        let mut trains = 0;
+        let mut trains: usize = 0;
         while ramp.order_train(&path, 1_500, u64::MAX).is_some() {
             trains += 1;
             hear(&mut ramp, &mut path, (10_000, 37_500), train(11_000, 37_500, 50_000));
         }
-        assert_eq!(trains, TRAINS_MAX);
+        assert_eq!(trains, BANDWIDTH_ROUNDS);
     }
 
     #[test]

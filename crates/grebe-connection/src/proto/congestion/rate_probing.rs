@@ -4,7 +4,7 @@
 use super::constants::*;
 use super::loss::LossVerdict;
 use super::path_model::{Mode, PathModel, Round};
-use super::phase::{NextState, Phase};
+use super::phase::{NextState, Overrun, Phase};
 use super::rate_response::PaceClass;
 
 #[derive(Debug)]
@@ -109,7 +109,11 @@ impl RateProbing {
                 return Some(NextState::CompetingWindow);
             }
             if path.mode != Mode::Greedy && path.is_loss_ours(round) {
-                return Some(NextState::LossWindow { is_overrun: round.is_overrun });
+                let overrun = round
+                    .overrun
+                    .or(path.untested_loss())
+                    .map(|loss| Overrun { loss, passing_rate: path.passing_rate() });
+                return Some(NextState::LossWindow { overrun });
             }
             self.end_round(now_us, path, round);
         }

@@ -81,13 +81,11 @@ impl RateResponse {
         self.counts = PaceCounts::default();
     }
 
-    /// Whether faster packets are lost more often than slower ones, beyond chance. `doubts`: number of times
-    /// this was a mistake.
-    pub(super) fn losses_rise(&self, doubts: f64) -> bool {
-        let deviations = DEVIATIONS + doubts;
+    /// Whether faster packets are lost more often than slower ones, beyond chance.
+    pub(super) fn losses_rise(&self) -> bool {
         let below = self.counts.class(PaceClass::Below);
         let above = self.counts.class(PaceClass::Above);
-        above.exceeds(&below, deviations) || self.faster().exceeds(&below, deviations)
+        above.exceeds(&below) || self.faster().exceeds(&below)
     }
 
     /// Halves the counts, so that old events count for less.
@@ -142,11 +140,21 @@ impl PaceCount {
     }
 
     /// By chance, events fall on each class in proportion to its packets: a binomial distribution.
-    fn exceeds(&self, slower: &Self, deviations: f64) -> bool {
-        let events = self.events + slower.events;
-        let share = self.packets / (self.packets + slower.packets).max(1.0);
-        let excess = self.events - share * events;
-        excess > deviations * (events * share * (1.0 - share)).sqrt()
+    ///
+    /// At heavy loss, independent losses follow one another. Events then fall while the loss rises, so lost
+    /// packets count instead, with the scatter of their mean run.
+    fn exceeds(&self, slower: &Self) -> bool {
+        let all = self.plus(slower);
+        let share = self.packets / all.packets.max(1.0);
+        let loss = all.lost / all.packets.max(1.0);
+        let run = all.lost / all.events.max(1.0);
+        let (faster, slower, scatter) = if loss > UNTESTED_BASE_LOSS_MAX {
+            (self.lost, slower.lost, all.lost * run * (1.0 - loss).powi(2))
+        } else {
+            (self.events, slower.events, all.events)
+        };
+        let excess = (1.0 - share) * faster - share * slower;
+        excess > DEVIATIONS * (scatter * share * (1.0 - share)).sqrt()
     }
 }
 
@@ -170,10 +178,35 @@ mod tests {
 
     #[test]
     fn losses_that_come_with_the_rate_are_told_from_the_paths_own() {
-        assert!(response([(3_000, 0), (20_000, 2), (5_000, 30)]).losses_rise(0.0), "up loses, down does not");
-        assert!(response([(3_000, 3), (20_000, 300), (5_000, 80)]).losses_rise(0.0), "a policer");
-        assert!(!response([(3_000, 30), (20_000, 200), (5_000, 50)]).losses_rise(0.0), "1 % at any rate");
-        assert!(!response([(3_000, 0), (20_000, 9), (5_000, 3)]).losses_rise(0.0), "too few to tell");
+        assert!(response([(3_000, 0), (20_000, 2), (5_000, 30)]).losses_rise(), "up loses, down does not");
+        assert!(response([(3_000, 3), (20_000, 300), (5_000, 80)]).losses_rise(), "a policer");
+        assert!(!response([(3_000, 30), (20_000, 200), (5_000, 50)]).losses_rise(), "1 % at any rate");
+        assert!(!response([(3_000, 0), (20_000, 9), (5_000, 3)]).losses_rise(), "too few to tell");
+    }
+
+    /// Independent losses of this share, spread evenly, at the rates below and above.
+    fn heavy(losses: [f64; 2], packets: u32) -> RateResponse {
+        let mut report = PaceCounts::default();
+        for (pace, loss) in [PaceClass::Below, PaceClass::Above].into_iter().zip(losses) {
+            let is_lost = |number: u32| {
+                let random = number.wrapping_mul(0x9e37_79b9).wrapping_add(7).rotate_left(11);
+                f64::from(random.wrapping_mul(0x85eb_ca6b) >> 8) < loss * f64::from(1 << 24)
+            };
+            (1..=packets).for_each(|number| match is_lost(number) {
+                true => report.on_lost(pace, !is_lost(number - 1)),
+                false => report.on_ack(pace, false),
+            });
+        }
+        let mut response = RateResponse::default();
+        response.on_report(&report);
+        response
+    }
+
+    #[test]
+    fn an_overload_that_loses_most_packets_is_told_from_a_path_that_does() {
+        assert!(heavy([0.8, 0.88], 1_500).losses_rise(), "fewer runs, but more losses");
+        assert!(!heavy([0.85, 0.85], 1_500).losses_rise());
+        assert!(!heavy([0.4, 0.4], 1_500).losses_rise());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use super::ATTEMPTS;
+use crate::proto::congestion::PATH_WINDOW_US;
 use crate::proto::sent_packets::Item;
 use crate::proto::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
 
@@ -26,15 +28,14 @@ impl DatagramSizes {
     /// `probes` are longer lengths to try, ascending. Each is tried twice.
     pub(super) fn new(least: usize, probes: &[usize]) -> Self {
         let least = least.max(OVERHEAD_BYTES + 1);
-        let longer: Vec<usize> =
-            probes.iter().copied().filter(|size| *size > least).take(PROBES_MAX).collect();
+        let longer: Vec<usize> = probes.iter().copied().filter(|size| *size > least).collect();
         Self {
             carried: vec![least],
             least,
             to_probe: twice(&longer).collect(),
             longer,
             again_us: 0,
-            again_after_us: AGAIN_AFTER_US_MIN,
+            again_after_us: PATH_WINDOW_US,
             timeouts: 0,
         }
     }
@@ -91,10 +92,10 @@ impl DatagramSizes {
     pub(super) fn on_timeout(&mut self, oldest_wire_bytes: Option<u32>) {
         let is_long = oldest_wire_bytes.is_some_and(|bytes| bytes as usize > self.least + UDP_IP_BYTES);
         self.timeouts += u32::from(is_long);
-        if self.timeouts >= TIMEOUTS_MAX && self.carried.len() > 1 {
+        if self.timeouts >= u32::from(ATTEMPTS) && self.carried.len() > 1 {
             // The new route may carry less, or the path may be briefly dead.
             self.carried.truncate(1);
-            (self.again_us, self.again_after_us) = (0, AGAIN_AFTER_US_MIN);
+            (self.again_us, self.again_after_us) = (0, PATH_WINDOW_US);
         }
     }
 }
@@ -104,14 +105,7 @@ fn twice(sizes: &[usize]) -> impl Iterator<Item = usize> {
     sizes.iter().flat_map(|size| [*size, *size])
 }
 
-const PROBES_MAX: usize = 4;
-
-/// Timeouts with a long datagram in flight until datagrams become short again.
-const TIMEOUTS_MAX: u32 = 3;
-
-/// First interval between attempts at unproven lengths. It doubles up to the timer of RFC 8899, section
-/// 5.1.1.
-const AGAIN_AFTER_US_MIN: u64 = 10_000_000;
+/// Maximum interval between attempts at unproven lengths: the timer of RFC 8899, section 5.1.1.
 const AGAIN_AFTER_US_MAX: u64 = 600_000_000;
 
 /// Longer datagrams than this are used only if the rate makes them short in time.
@@ -151,12 +145,12 @@ mod tests {
         sizes.on_ack(Item::Probe { datagram_bytes: 1_472 }, 1_500);
         sizes.look_again(1);
         sizes.look_again(600_000_000);
-        assert_eq!(probes(&mut sizes), [], "nothing longer is to be had");
-        (0..TIMEOUTS_MAX).for_each(|_| sizes.on_timeout(Some(1_500)));
+        assert_eq!(probes(&mut sizes), [0; 0], "nothing longer is to be had");
+        (0..ATTEMPTS).for_each(|_| sizes.on_timeout(Some(1_500)));
         assert_eq!(sizes.longest(), 1_200);
         sizes.look_again(700_000_000);
         sizes.look_again(709_000_000);
-        assert_eq!(probes(&mut sizes), []);
+        assert_eq!(probes(&mut sizes), [0; 0]);
         sizes.look_again(710_000_000);
         assert_eq!(probes(&mut sizes), [1_472, 1_472]);
     }

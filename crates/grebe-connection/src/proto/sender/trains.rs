@@ -1,6 +1,7 @@
 //! Packet trains: packets sent faster than the known rate of the path. Their dispersion at the receiver
 //! measures the capacity.
 
+use crate::proto::congestion::RATE_SPAN_US_MIN;
 use crate::proto::train::{FIRST_PACKETS, TrainHeard};
 use crate::proto::wire::{Feedback, TRAIN_MARKS};
 
@@ -99,13 +100,13 @@ impl Trains {
         }
         let passed_us = *self.passed_us.get_or_insert(now_us);
         let came = u64::from(train.bytes);
-        let few = came < self.wire_bytes / 2;
         // The bytes of the first packet do not count.
         let is_whole = came + self.wire_bytes / (self.last - self.first + 1) >= self.wire_bytes;
-        let late_us = match (is_first, few, is_whole) {
-            (true, true, _) => LATE_US,
-            (true, false, _) | (false, _, true) => 0,
-            (false, _, false) => LATE_JITTERS * self.jitter_us,
+        let late_us = match (is_first, came < self.wire_bytes / 2) {
+            (true, true) => RATE_SPAN_US_MIN,
+            (true, false) => 0,
+            (false, _) if is_whole => 0,
+            (false, _) => LATE_JITTERS * self.jitter_us,
         };
         if now_us < passed_us + late_us {
             return None;
@@ -119,8 +120,6 @@ impl Trains {
 /// Multiples of the jitter to wait for the rest of a train. The jitter of the first train is half too low if
 /// its last packets are missing.
 const LATE_JITTERS: u64 = 2;
-/// Time to wait for the rest of the first train if little of it arrived.
-const LATE_US: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {

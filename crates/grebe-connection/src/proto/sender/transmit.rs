@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Limit, Sender, Transmit};
+use super::{ATTEMPTS, Limit, Sender, TIMEOUT_US_MAX, Transmit, WAIT_US_MIN};
 use crate::proto::congestion::{Phase, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::Item;
 use crate::proto::train::FIRST_PACKETS;
@@ -106,8 +106,7 @@ impl Sender {
             // At the end of the stream, a lost retransmission costs a round trip and the path is idle, so
             // copies are free.
             if self.is_all_sent() && self.copies.len() < COPIES_MAX {
-                self.copies
-                    .push_back((range.clone(), if self.controller.base_loss() > 0.03 { 2 } else { 1 }));
+                self.copies.push_back((range.clone(), copies_for(self.controller.base_loss())));
             }
             return Some((data(range), true));
         }
@@ -140,13 +139,13 @@ impl Sender {
         self.tail_probe_at_us().filter(|probe_us| now_us >= *probe_us)?;
         let item = self.unconfirmed_tail()?;
         self.tail_probes += 1;
-        self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(2_000);
+        self.tail_probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(WAIT_US_MIN);
         Some((item, true))
     }
 
     /// Time of the next tail loss probe.
     fn tail_probe_at_us(&self) -> Option<u64> {
-        let is_due = !self.is_stream && self.is_tail() && self.tail_probes < self.tail_probes_max();
+        let is_due = !self.is_stream && self.is_tail() && self.tail_probes < u32::from(ATTEMPTS);
         (is_due && self.unconfirmed_tail().is_some()).then_some(self.tail_probe_us)
     }
 
@@ -268,13 +267,19 @@ impl Sender {
     }
 }
 
+/// Copies after which at most [`MISSING_SHARE_MAX`] of the retransmissions are still missing.
+fn copies_for(loss: f64) -> u8 {
+    (MISSING_SHARE_MAX.ln() / loss.max(MISSING_SHARE_MAX).ln()).ceil().max(2.0) as u8 - 1
+}
+
+/// Each one that is missing costs a round trip at the end of a stream.
+const MISSING_SHARE_MAX: f64 = 0.001;
+
 const COPIES_MAX: usize = 4_096;
 const LAG_US_MAX: u64 = 4_000;
 
 /// Repayment of a stall is as gentle as the probing gain: 1.25 times the pace.
 const REPAID_SHARE: f64 = 0.2;
-
-const TIMEOUT_US_MAX: u64 = 500_000;
 
 fn datagram_bytes_of(item: Item) -> usize {
     match item {

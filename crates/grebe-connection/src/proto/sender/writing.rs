@@ -1,6 +1,6 @@
 //! Sender of a connection's stream, whose length is unknown until the writer finishes.
 
-use super::Sender;
+use super::{ATTEMPTS, Sender, TIMEOUT_US_MAX, WAIT_US_MIN};
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 
@@ -46,7 +46,7 @@ impl Sender {
     /// more soon. So only flushed bytes, and the first packet after a pause, leave at once.
     pub(super) fn short_packet_us(&self, end: u64) -> u64 {
         let waits = !self.is_finished() && end > self.writing.flushed && self.in_flight.packets() > 0;
-        if waits { self.writing.pending_us + SHORT_PACKET_WAIT_US } else { 0 }
+        if waits { self.writing.pending_us + WAIT_US_MIN } else { 0 }
     }
 
     /// Packets available for a train.
@@ -56,7 +56,7 @@ impl Sender {
 
     /// Notes that bytes up to `fresh` were sent at `now_us`.
     pub(super) fn note_fresh(&mut self, now_us: u64) {
-        let probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(TAIL_PROBE_US_MIN);
+        let probe_us = now_us + (self.controller.smoothed_rtt_us() / 8).max(WAIT_US_MIN);
         if self.total_bytes == STREAM_BYTES_MAX {
             self.writing.pending_us = now_us;
             // The writer may only be pausing.
@@ -67,17 +67,12 @@ impl Sender {
     /// Idle time with nothing in flight until a sign of life; `None`: the report timeout.
     pub(super) fn idle_us(&self) -> Option<u64> {
         let is_idle = self.in_flight.packets() == 0;
-        is_idle.then_some(if self.fresh < self.available { WINDOW_PROBE_US } else { KEEP_ALIVE_US })
+        is_idle.then_some(if self.fresh < self.available { TIMEOUT_US_MAX } else { KEEP_ALIVE_US })
     }
 
     /// Whether to send greeting packets, which show this end's address before it has data.
     pub(super) fn greets(&self) -> bool {
-        self.in_flight.next_number() < GREETINGS && self.fresh >= self.available
-    }
-
-    /// Maximum tail loss probes while no data follows.
-    pub(super) fn tail_probes_max(&self) -> u32 {
-        if self.is_finished() { TAIL_PROBES_MAX } else { PAUSE_PROBES_MAX }
+        self.in_flight.next_number() < u64::from(ATTEMPTS) && self.fresh >= self.available
     }
 
     /// Whether the writer limits the rate.
@@ -86,26 +81,9 @@ impl Sender {
     }
 }
 
-/// Wait of a partial packet for more data. An application that writes in pieces writes the next one much
-/// sooner.
-const SHORT_PACKET_WAIT_US: u64 = 1_000;
-
-/// Two, because one may be lost, and the peer would then hear nothing for a probe timeout.
-const GREETINGS: u64 = 2;
-
 /// Far below the timeout of NAT mappings (RFC 4787: 2 minutes; some take 30 s). Also far below the silence
 /// after which an end looks for another route, so that several may be lost.
 const KEEP_ALIVE_US: u64 = 1_000_000;
-
-/// Interval of window probes to a full receiver, whose own report may have been lost.
-const WINDOW_PROBE_US: u64 = 200_000;
-
-const TAIL_PROBE_US_MIN: u64 = 2_000;
-
-const TAIL_PROBES_MAX: u32 = 16;
-
-/// In a pause the path is idle, but other transfers may use it.
-const PAUSE_PROBES_MAX: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -169,8 +147,8 @@ mod tests {
     #[test]
     fn who_has_nothing_to_say_shows_that_he_is_there() {
         let mut sender = sender();
-        assert_eq!(sent(&mut sender, 0), (vec![], 2));
-        confirm(&mut sender, RTT_US, 1);
+        assert_eq!(sent(&mut sender, 0), (vec![], ATTEMPTS as usize));
+        confirm(&mut sender, RTT_US, u64::from(ATTEMPTS) - 1);
         let mut pings = 0;
         for now_us in (RTT_US..RTT_US + 10_000_000).step_by(1_000) {
             let highest = sender.counters.packets - 1;
@@ -192,12 +170,12 @@ mod tests {
         assert_eq!(sent(&mut sender, 0).0, [0..10], "nothing is in flight");
         sender.extend(10, 20, 0);
         assert_eq!(sent(&mut sender, 10).0, []);
-        assert_eq!(sender.next_time_us(10), 10 + SHORT_PACKET_WAIT_US);
+        assert_eq!(sender.next_time_us(10), 10 + WAIT_US_MIN);
         sender.extend(20, 30, 30);
         assert_eq!(sent(&mut sender, 20).0, [10..30], "flushed");
         sender.extend(30, 40, 30);
         assert_eq!(sent(&mut sender, 1_000).0, []);
-        assert_eq!(sent(&mut sender, 30 + SHORT_PACKET_WAIT_US).0, [30..40], "nobody flushes");
+        assert_eq!(sent(&mut sender, 30 + WAIT_US_MIN).0, [30..40], "nobody flushes");
     }
 
     #[test]
@@ -238,7 +216,7 @@ mod tests {
             let (ranges, _) = sent(&mut sender, now_us);
             repeats += ranges.len();
         }
-        assert_eq!(repeats, 1 + PAUSE_PROBES_MAX as usize);
+        assert_eq!(repeats, 1 + ATTEMPTS as usize);
         assert!(!sender.is_done() && !sender.is_finished());
         assert!(matches!(sender.in_flight.newest_data().unwrap().item, Item::Data { offset: 0, len: 100 }));
     }
@@ -262,7 +240,7 @@ mod tests {
                 confirm(&mut sender, now_us, highest);
             }
         }
-        assert_eq!(repeats, 1 + PAUSE_PROBES_MAX as usize);
+        assert_eq!(repeats, 1 + ATTEMPTS as usize);
         assert!(pings >= 8, "{pings} in ten seconds");
     }
 }
