@@ -70,7 +70,7 @@ impl Scheme for RawStream {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
                 match self.number {
                     None => {
-                        notify(Notice::UnseenLoss("the datagrams have no numbers: what is lost on the way"))
+                        notify(Notice::LossByClock("the datagrams have no numbers: what is lost on the way"))
                     }
                     Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
                         "the datagrams are numbered in one byte: a loss of more than 127 in a row",
@@ -86,6 +86,7 @@ impl Scheme for RawStream {
                 let patience = options.patience(carrier.reconnects());
                 let (stream, again) = carrier.open(End::Source, &patience, notify)?;
                 let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(again);
+                let source = if carrier.keeps_time() { source.by_the_clock() } else { source };
                 OpenSource::of(source.bounded(&options))
             }
         };

@@ -76,7 +76,7 @@ impl Scheme for RtlTcp {
         let patience = options.patience(self.reconnects);
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
-        notify(Notice::UnseenLoss("rtl_tcp has no numbers: what its server drops"));
+        notify(Notice::LossByClock("rtl_tcp has no numbers: what its server drops"));
         let source = source.bounded(&options);
         let rate_hz = Some(self.tuning.rate_hz);
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })

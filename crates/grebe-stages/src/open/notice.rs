@@ -76,6 +76,8 @@ pub enum Notice {
     },
     /// What is lost cannot be seen, and why.
     UnseenLoss(&'static str),
+    /// The same, where the clock tells of what is long enough.
+    LossByClock(&'static str),
     /// Which radio was opened, and what it is set to.
     Radio(String),
     /// How a recording is read: scaling, a recorder that was cut off.
@@ -106,6 +108,9 @@ impl fmt::Display for Notice {
             }
             Notice::NotThereYet { why } => write!(f, "{why}; waiting for it"),
             Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
+            Notice::LossByClock(what) => {
+                write!(f, "{what} cannot be seen, but by the clock where it is 50 ms or more")
+            }
             Notice::Radio(note) | Notice::Recording(note) => f.write_str(note),
         }
     }

@@ -98,6 +98,11 @@ impl Carrier {
         }
     }
 
+    /// Whether what it carries is mostly made as it comes. Pipes carry files and what programs compute.
+    pub(crate) fn keeps_time(&self) -> bool {
+        !matches!(self, Self::Pipe)
+    }
+
     /// Whether it is opened again once it was lost.
     pub(crate) fn reconnects(&self) -> bool {
         match self {

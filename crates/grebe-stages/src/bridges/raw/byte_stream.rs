@@ -9,12 +9,12 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use crate::bridges::raw::uri::RawStream;
 use crate::error::Error;
-use crate::session::{Bounded, Gaps, Limit, Silence};
+use crate::session::{Bounded, Gaps, Limit, Shortfall, Silence};
 use crate::transport::{Heard, Link, Outgoing, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream, which ends when its writer closes it, or goes on behind a gap once it is opened again.
 ///
-/// A byte stream loses nothing, or is cut off: what its writer could not write is not seen here.
+/// A byte stream loses nothing, or is cut off: what its writer could not write shows by the clock alone.
 pub(crate) struct RawSource<R> {
     link: Link<R>,
     raw: RawStream,
@@ -28,6 +28,8 @@ pub(crate) struct RawSource<R> {
     next: Header,
     limit: Limit,
     remote: Option<Box<dyn Retune<R>>>,
+    /// Of a stream that is made as it comes.
+    shortfall: Option<Shortfall>,
     counters: SourceCounted,
 }
 
@@ -64,6 +66,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
             raw,
             limit: Limit::default(),
             remote: None,
+            shortfall: None,
             counters: SourceCounted::default(),
         }
     }
@@ -83,6 +86,12 @@ impl<R: Read + Send + 'static> RawSource<R> {
     /// Lets the other end be tuned while it runs.
     pub(crate) fn retune(mut self, remote: Box<dyn Retune<R>>) -> Self {
         self.remote = Some(remote);
+        self
+    }
+
+    /// The samples are made as they come: what is missing by the clock is counted.
+    pub(crate) fn by_the_clock(mut self) -> Self {
+        self.shortfall = Some(Shortfall::default());
         self
     }
 
@@ -139,6 +148,14 @@ impl<R: Read + Send + 'static> RawSource<R> {
         self.link.read(&mut self.bytes[self.end..], ctx)
     }
 
+    fn look_at_the_clock(&mut self) {
+        let Some(shortfall) = &mut self.shortfall else { return };
+        let waiting = (self.end - self.begin) / self.raw.frame_bytes();
+        let samples = self.next.first_sample_index.wrapping_add(waiting as u64);
+        let missing = shortfall.after_read(monotonic_ns(), samples, &self.next, &mut self.description);
+        self.counters.clock_missing_samples.set(missing);
+    }
+
     fn take(&mut self, retuned: Retuned) {
         self.leave_out(retuned.gap_samples);
         self.counters.odd_messages.add(retuned.odd_messages);
@@ -179,7 +196,10 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         match self.read(ctx)? {
-            Heard::Bytes(read) => self.end += read,
+            Heard::Bytes(read) => {
+                self.end += read;
+                self.look_at_the_clock();
+            }
             Heard::Nothing => {}
             // Half a sample is none.
             heard @ (Heard::Lost | Heard::End) => {
@@ -200,6 +220,9 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(shortfall) = &mut self.shortfall {
+            self.counters.clock_missing_samples.set(shortfall.end());
+        }
         ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
         Ok(())
     }
@@ -303,7 +326,7 @@ impl<W> std::fmt::Debug for RawSink<W> {
 const BUFFER_BYTES: usize = 256 << 10;
 // Nothing is ever lost on the way, which is to be told apart from what the queues behind drop.
 grebe_flow::counters! {
-    struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss }
+    struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss, gauge clock_missing_samples }
 }
 grebe_flow::counters! {
     struct SinkCounted { unmarked_gap_samples, absent_samples, reconnects }

@@ -20,7 +20,7 @@ use crate::tuner::{Switch, Tuner, Tuning};
 
 /// Connects to the server, tunes it, and reads its samples. `tuner` tunes it further, where one is given.
 ///
-/// Nothing on the wire tells what the server has dropped, or from which sample on a command holds: the description changes with the
+/// Nothing but the clock tells what the server has dropped, and nothing from which sample on a command holds: the description changes with the
 /// first sample that is read after the command was sent.
 ///
 /// # Errors
@@ -44,8 +44,8 @@ pub(crate) fn receiver(
             ..Description::default()
         },
     };
-    let source =
-        RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
+    let source = RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning));
+    let source = source.loses_unseen().by_the_clock();
     let again = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
         Reconnect::new(connector.uri(), move |cancel| {
