@@ -413,9 +413,6 @@ mod tests {
         );
         let clock = Losses { clock_samples: 240_000, is_unseen: true, ..none };
         assert!(!clock.is_none());
-        assert_eq!(
-            clock.to_string(),
-            "about 240,000 missing, by the clock; further loss cannot be seen here"
-        );
+        assert_eq!(clock.to_string(), "about 240,000 missing, by the clock; further loss unknown here");
     }
 }
