@@ -13,6 +13,7 @@ mod layout;
 mod name;
 mod preamble;
 mod read;
+mod records;
 mod rows;
 mod text;
 mod times;

@@ -6,10 +6,13 @@ use crate::error::Error;
 use crate::kinds::{Kind, is_recording, is_table, kind_of};
 use crate::name_facts::Hint;
 use crate::sample_file::{Annotation, SampleFile};
-use crate::{folder, headerless, kinds, npy, path_query, receiver_file, sigmf, wav};
+use crate::unpacked::{is_packed, plain_name};
+use crate::{
+    flac, folder, headerless, kinds, matlab, npy, npz, path_query, receiver_file, sigmf, sigrok, wav,
+};
 
 /// What is said of a file of another format.
-const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .npy, .sdriq, .uff and raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32)";
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .flac, .npy, .npz, .mat, .sr, .sdriq, .uff, raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32), and each of them with .gz or .zst behind it";
 
 impl SampleFile {
     /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or `.npy`. A recording of several in
@@ -22,6 +25,12 @@ impl SampleFile {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         match kind_of(path) {
+            // An archive may be compressed; files beside each other are not.
+            Some(Kind::SigMf)
+                if is_packed(path) && plain_name(path).extension().is_none_or(|it| it != "sigmf") =>
+            {
+                Err(unknown(path))
+            }
             Some(Kind::SigMf) => match path_query::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
                     path: path.into(),
@@ -36,6 +45,10 @@ impl SampleFile {
             Some(Kind::NumPy) => npy::open(path),
             Some(Kind::SdrIq) => receiver_file::open_sdriq(path),
             Some(Kind::Uff) => receiver_file::open_uff(path),
+            Some(Kind::Flac) => flac::open(path),
+            Some(Kind::Npz) => npz::open(path),
+            Some(Kind::Matlab) => matlab::open(path),
+            Some(Kind::Sigrok) => sigrok::open(path),
             None if is_table(path) => {
                 let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
                 Err(Error::Content { path: path.into(), what: what.to_owned() })
@@ -118,6 +131,13 @@ impl SampleFile {
 /// What to make of a file that no name explains: it is missing, or somebody has to say what it is.
 fn unknown(written: &Path) -> Error {
     let (path, _) = path_query::split(written);
+    if kinds::is_stream(written) {
+        let what = format!(
+            "is a stream, and a recording is wanted: grebe record '{}' NAME.sigmf-meta makes one",
+            written.display()
+        );
+        return Error::Field { path: written.into(), what };
+    }
     if let Err(source) = path.metadata() {
         return Error::file("open", &path)(source);
     }
@@ -126,12 +146,11 @@ fn unknown(written: &Path) -> Error {
     let known = |what: &str| format!("{what}: {}", convert(&ending, &name.to_string()).unwrap_or_default());
     let what = match ending.as_str() {
         "gz" | "zst" | "xz" | "bz2" => known("is compressed, and is read once it is unpacked"),
-        "flac" | "mp3" | "ogg" | "opus" | "m4a" | "w64" | "aif" | "aiff" | "au" => {
+        "mp3" | "ogg" | "opus" | "m4a" | "w64" | "aif" | "aiff" | "au" => {
             known("is sound of a kind that is not read: make a WAV of it")
         }
-        "npz" => known("is several arrays: save one of them"),
-        "mat" | "h5" | "hdf5" => known("is not read: save its array for NumPy"),
-        "sr" | "zip" => known("is an archive: unpack it and name the samples"),
+        "h5" | "hdf5" => known("is not read: save its array for NumPy"),
+        "zip" => known("is an archive: unpack it and name the samples"),
         _ => format!(
             "unknown kind of file; where you know its samples, name them, as in {}; known are {KNOWN}",
             hint.with("format=cf32&rate=2.4M")
@@ -151,15 +170,10 @@ fn convert(ending: &str, name: &str) -> Option<String> {
         "zst" => format!("zstd -d '{name}'"),
         "xz" => format!("unxz -k '{name}'"),
         "bz2" => format!("bunzip2 -k '{name}'"),
-        "flac" => format!("flac -d '{name}'"),
-        "npz" => python(&format!("import numpy; f = numpy.load('{name}'); x = f[f.files[0]]")),
-        "mat" => python(&format!(
-            "import numpy, scipy.io; f = scipy.io.loadmat('{name}'); x = [f[k] for k in f if k[0] != '_'][0].squeeze()"
-        )),
         "h5" | "hdf5" => {
             python(&format!("import numpy, h5py; f = h5py.File('{name}'); x = f[list(f)[0]][()].squeeze()"))
         }
-        "sr" | "zip" => format!("unzip '{name}'"),
+        "zip" => format!("unzip '{name}'"),
         _ => format!("ffmpeg -i '{name}' '{stem}.wav'"),
     })
 }
@@ -173,11 +187,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
         for (name, line) in [
-            ("x.sigmf.gz", "gunzip -k 'PLACE/x.sigmf.gz'"),
-            ("x.cu8.zst", "zstd -d 'PLACE/x.cu8.zst'"),
-            ("x.flac", "flac -d 'PLACE/x.flac'"),
+            ("x.sigmf-meta.gz", "gunzip -k 'PLACE/x.sigmf-meta.gz'"),
+            ("x.cu8.xz", "unxz -k 'PLACE/x.cu8.xz'"),
             ("x.mp3", "ffmpeg -i 'PLACE/x.mp3' 'PLACE/x.wav'"),
-            ("x.npz", "numpy.save('PLACE/x.npy', x)"),
             ("x.mat", "scipy.io.loadmat('PLACE/x.mat')"),
             ("x.h5", "h5py.File('PLACE/x.h5')"),
             ("x.iq", "'PLACE/x.iq?format=cf32&rate=2.4M'"),

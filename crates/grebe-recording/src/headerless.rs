@@ -1,6 +1,5 @@
 //! Raw files: samples and nothing else. Their name says what they are: `capture.cu8?rate=2.4M&channels=2`.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::name_facts::{Hint, NameFacts};
 use crate::path_query::split;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
+use crate::unpacked::{self, plain_name};
 use crate::wav;
 
 /// What the name of a raw file says.
@@ -57,7 +57,7 @@ pub(super) fn encoding_to_write(path: &Path) -> Result<Encoding, Error> {
 pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let name = Name::parse(written)?;
     let path = name.path.as_path();
-    let mut file = File::open(path).map_err(Error::file("open", path))?;
+    let mut file = unpacked::open(path)?;
     let bytes = file.metadata().map_err(Error::file("open", path))?.len();
     let mut begin = Vec::new();
     std::io::Read::by_ref(&mut file)
@@ -141,7 +141,7 @@ pub(super) fn format_of(path: &Path) -> Option<Encoding> {
 }
 
 fn extension(path: &Path) -> Option<Encoding> {
-    Encoding::named(path.extension()?.to_str()?)
+    Encoding::named(plain_name(path).extension()?.to_str()?)
 }
 
 /// An ending that others may understand otherwise.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::headerless;
 use crate::path_query::split;
+use crate::unpacked::plain_name;
 
 /// A format that has a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +16,25 @@ pub(crate) enum Kind {
     SdrIq,
     /// Of receivers of DAB.
     Uff,
+    Flac,
+    /// NumPy's arrays in a zip.
+    Npz,
+    Matlab,
+    Sigrok,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::SigMf, Self::Wav, Self::NumPy, Self::SdrIq, Self::Uff];
+    const ALL: [Self; 9] = [
+        Self::SigMf,
+        Self::Wav,
+        Self::NumPy,
+        Self::SdrIq,
+        Self::Uff,
+        Self::Flac,
+        Self::Npz,
+        Self::Matlab,
+        Self::Sigrok,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -27,6 +43,10 @@ impl Kind {
             Self::NumPy => "NumPy",
             Self::SdrIq => "SDRangel",
             Self::Uff => "UFF",
+            Self::Flac => "FLAC",
+            Self::Npz => "NPZ",
+            Self::Matlab => "MATLAB",
+            Self::Sigrok => "sigrok",
         }
     }
 
@@ -38,6 +58,10 @@ impl Kind {
             Self::NumPy => &["npy"],
             Self::SdrIq => &["sdriq"],
             Self::Uff => &["uff"],
+            Self::Flac => &["flac"],
+            Self::Npz => &["npz"],
+            Self::Matlab => &["mat"],
+            Self::Sigrok => &["sr"],
         }
     }
 }
@@ -45,9 +69,13 @@ impl Kind {
 /// The format with a header that a name says.
 pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
     let (path, query) = split(path);
-    let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
-    // Samples beside metadata that are lost are raw: then the name says what they are.
-    let is_raw = query.is_some() && extension == "sigmf-data";
+    let extension = plain_name(&path).extension()?.to_string_lossy().to_ascii_lowercase();
+    // Samples beside metadata that are lost are raw, and those behind a header that nobody understands: then the name says what they are.
+    let is_raw = query.is_some_and(|query| match extension.as_str() {
+        "sigmf-data" => true,
+        "uff" => query.contains("format="),
+        _ => false,
+    });
     Kind::ALL.into_iter().filter(|_| !is_raw).find(|kind| kind.extensions().contains(&extension.as_str()))
 }
 
@@ -63,6 +91,11 @@ pub fn is_recording(path: &Path) -> bool {
     kind_of(path).is_some() || is_raw(path)
 }
 
+/// Whether the name is that of a stream: `tcp://host:1`. No file is meant by it, unless there is one.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://")) && !path.exists()
+}
+
 /// Whether the name is that of comma-separated values.
 pub fn is_csv(path: &Path) -> bool {
     has_extension(path, &["csv"])
@@ -75,5 +108,7 @@ pub fn is_table(path: &Path) -> bool {
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
     let (path, _) = split(path);
-    path.extension().is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+    plain_name(&path)
+        .extension()
+        .is_some_and(|extension| known.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }

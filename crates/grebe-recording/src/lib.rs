@@ -18,19 +18,23 @@
 #![deny(unsafe_code)]
 
 mod annotation_fields;
+mod arrays;
 mod bytes;
 mod csv;
 mod disk;
 mod encoding;
 mod error;
+mod flac;
 mod folder;
 mod formats;
 mod headerless;
 mod heard_labels;
 mod kinds;
 mod labels;
+mod matlab;
 mod name_facts;
 mod npy;
+mod npz;
 mod output;
 mod path_query;
 mod play;
@@ -45,8 +49,10 @@ mod said;
 mod sample_file;
 mod save_as;
 mod sigmf;
+mod sigrok;
 mod summary;
 pub mod table;
+mod unpacked;
 mod wav;
 mod xml_attribute;
 

@@ -7,6 +7,7 @@ use grebe_frame::{SampleFormat, utc_time};
 
 use crate::encoding::Encoding;
 use crate::path_query::split;
+use crate::unpacked::plain_name;
 
 /// What a name says, or a text beside the file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,10 +26,11 @@ pub(crate) struct NameFacts {
 
 impl NameFacts {
     pub(crate) fn of(path: &Path) -> Self {
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let plain = plain_name(path);
+        let stem = plain.file_stem().unwrap_or_default().to_string_lossy();
         let words: Vec<&str> = stem.split(['_', ' ']).filter(|word| !word.is_empty()).collect();
         let mut facts = Self::of_words(&words);
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("uff")) {
+        if plain.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("uff")) {
             facts.time = time(&words);
         }
         if let Some((beside, rate_hz, frequency_hz)) = porta_pack(path) {

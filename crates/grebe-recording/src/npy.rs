@@ -15,6 +15,7 @@ use crate::headerless;
 use crate::name_facts::Hint;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
+use crate::unpacked;
 
 /// What the header says.
 #[derive(Debug, PartialEq)]
@@ -29,14 +30,24 @@ struct Array {
 /// Opens an array: `x.npy`, or `x.npy?rate=48k`.
 pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let (path, rate_hz) = headerless::path_and_rate(written)?;
-    let failed = Error::file("open", &path);
-    let mut file = File::open(&path).map_err(&failed)?;
+    let notes = if rate_hz == 0.0 { vec![Hint::new(written).no_rate("48k")] } else { Vec::new() };
+    read(&path, unpacked::open(&path)?, rate_hz, notes)
+}
+
+/// Reads the array of a file, of which these notes are known already.
+pub(super) fn read(
+    path: &Path,
+    mut file: File,
+    rate_hz: f64,
+    mut notes: Vec<String>,
+) -> Result<SampleFile, Error> {
+    let failed = Error::file("open", path);
     let file_bytes = file.metadata().map_err(&failed)?.len();
     let mut begin = Vec::new();
     let read = Read::by_ref(&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut begin);
-    read.map_err(Error::file("read", &path))?;
+    read.map_err(Error::file("read", path))?;
     let malformed =
-        |why: String| Error::Content { path: path.clone(), what: format!("is no .npy file: {why}") };
+        |why: String| Error::Content { path: path.into(), what: format!("is no .npy file: {why}") };
     let (array, offset_bytes) = Array::parse(&begin).map_err(malformed)?;
     let Array { encoding, channels, len_samples: announced, is_channel_major } = array;
     let frame_bytes = (encoding.sample_bytes() * channels) as u64;
@@ -45,13 +56,12 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let behind_bytes = file_bytes.saturating_sub(offset_bytes).saturating_sub(announced * frame_bytes);
     let len_samples = announced.min(there);
     if len_samples == 0 {
-        return Err(Error::Empty { path });
+        return Err(Error::Empty { path: path.into() });
     }
-    let mut notes = Vec::new();
     if !is_whole {
         if is_channel_major && channels > 1 {
             return Err(Error::truncated(
-                &path,
+                path,
                 "its channels stand one behind the other, and the last is not all there",
             ));
         }
@@ -65,12 +75,9 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
             "{behind_bytes} bytes follow the array, another one perhaps: they are not read; save each array in a file of its own"
         ));
     }
-    if rate_hz == 0.0 {
-        notes.push(Hint::new(written).no_rate("48k"));
-    }
     let source = |channels: usize, offset_bytes: u64| -> Result<RawFile, Error> {
-        let file = file.try_clone().map_err(Error::file("open", &path))?;
-        Ok(RawFile::new(&path, file, encoding, channels, offset_bytes))
+        let file = file.try_clone().map_err(&failed)?;
+        Ok(RawFile::new(path, file, encoding, channels, offset_bytes))
     };
     let sources = if is_channel_major {
         let channel_bytes = announced * encoding.sample_bytes() as u64;
@@ -107,21 +114,56 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
     [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), words.as_bytes()].concat()
 }
 
+/// The shape that a file's first bytes say, and the number, where it is a single one.
+pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
+    let (words, offset) = dictionary(begin).ok()?;
+    let shape = value(words, "shape").ok()?.strip_prefix('(')?.split_once(')')?.0;
+    let count: Option<u64> = shape
+        .split(',')
+        .map(str::trim)
+        .filter(|axis| !axis.is_empty())
+        .try_fold(1, |count, axis| axis.parse().ok().map(|axis: u64| axis * count));
+    if count != Some(1) {
+        return Some((format!("({shape})"), None));
+    }
+    let kind = value(words, "descr").ok()?.strip_prefix('\'')?.split_once('\'')?.0;
+    let (order, name) = kind.split_at_checked(1)?;
+    let bytes = name.get(1..)?.parse().ok().filter(|bytes| matches!(bytes, 1 | 2 | 4 | 8))?;
+    let mut word = [0; 8];
+    word[..bytes].copy_from_slice(begin.get(offset..offset + bytes)?);
+    if order == ">" {
+        word[..bytes].reverse();
+    }
+    let whole = u64::from_le_bytes(word);
+    let number = match name.split_at(1).0 {
+        "f" if bytes == 8 => f64::from_bits(whole),
+        "f" if bytes == 4 => f64::from(f32::from_bits(whole as u32)),
+        "u" | "i" => whole as f64,
+        _ => return Some((format!("({shape})"), None)),
+    };
+    Some((format!("({shape})"), Some(number)))
+}
+
+/// The text of the header, and where the samples begin.
+fn dictionary(bytes: &[u8]) -> Result<(&str, usize), String> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin with \\x93NUMPY")?;
+    let (version, rest) = rest.split_at_checked(2).ok_or("it ends within its header")?;
+    let length_bytes = match version[0] {
+        1 => 2,
+        2 | 3 => 4,
+        other => return Err(format!("version {other} of the format is not known")),
+    };
+    let (length, rest) = rest.split_at_checked(length_bytes).ok_or("it ends within its header")?;
+    let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
+    let words = rest.get(..length).ok_or("it ends within its header, or that is longer than 64 KiB")?;
+    let words = std::str::from_utf8(words).map_err(|_| "its header is no text")?;
+    Ok((words, MAGIC.len() + 2 + length_bytes + length))
+}
+
 impl Array {
     /// The header, and where the samples begin.
     fn parse(bytes: &[u8]) -> Result<(Self, u64), String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin with \\x93NUMPY")?;
-        let (version, rest) = rest.split_at_checked(2).ok_or("it ends within its header")?;
-        let length_bytes = match version[0] {
-            1 => 2,
-            2 | 3 => 4,
-            other => return Err(format!("version {other} of the format is not known")),
-        };
-        let (length, rest) = rest.split_at_checked(length_bytes).ok_or("it ends within its header")?;
-        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
-        let words = rest.get(..length).ok_or("it ends within its header, or that is longer than 64 KiB")?;
-        let words = std::str::from_utf8(words).map_err(|_| "its header is no text")?;
-        let offset = MAGIC.len() + 2 + length_bytes + length;
+        let (words, offset) = dictionary(bytes)?;
         Ok((Self::of(words)?, offset as u64))
     }
 
@@ -196,7 +238,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// With the version and the length of what follows.
 const PREFIX_BYTES: usize = 10;
 /// What NumPy itself reads of a file that it does not trust is less.
-const HEADER_BYTES_MAX: u64 = 64 << 10;
+pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

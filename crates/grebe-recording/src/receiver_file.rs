@@ -1,11 +1,11 @@
 //! Files of receivers' programs with a header of their own before the samples: SDRangel's `.sdriq` and the `.uff` of receivers of DAB.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use flate2::Crc;
 use grebe_frame::{Description, utc_time};
 
 use crate::encoding::Encoding;
@@ -14,6 +14,7 @@ use crate::headerless::path_and_rate;
 use crate::name_facts::{Hint, NameFacts};
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
+use crate::unpacked;
 use crate::xml_attribute::attribute;
 
 /// What a header says.
@@ -50,7 +51,9 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
             }
         };
         let Some(encoding) = encoding else { return Err(content("cannot be read")) };
-        if crc32(&head[..28]) != word(28) {
+        let mut sum = Crc::new();
+        sum.update(&head[..28]);
+        if sum.sum() != word(28) {
             notes.push("the checksum of its header does not match: it is taken as it stands".to_owned());
         }
         let stamp = long(12);
@@ -140,7 +143,7 @@ fn open(
     header: impl FnOnce(&Path, &[u8]) -> Result<Header, Error>,
 ) -> Result<SampleFile, Error> {
     let (path, asked_hz) = path_and_rate(written)?;
-    let mut file = File::open(&path).map_err(Error::file("open", &path))?;
+    let mut file = unpacked::open(&path)?;
     let file_bytes = file.metadata().map_err(Error::file("open", &path))?.len();
     let mut begin = Vec::new();
     let read = Read::by_ref(&mut file).take(BEGIN_BYTES).read_to_end(&mut begin);
@@ -173,13 +176,6 @@ fn open(
     said.rest.extend(encoding.bits().map(|bits| (Description::BITS.to_owned(), bits.into())));
     let file = SampleFile::new(vec![source], rate_hz, len_samples, vec![whole], notes);
     Ok(file.whole(missing == 0).described(vec![(0, Arc::new(said))]))
-}
-
-/// As Ethernet has it; 28 bytes need no table.
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
-    let add = |crc: u32, &byte: &u8| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc));
-    !bytes.iter().fold(u32::MAX, add)
 }
 
 const BEGIN_BYTES: u64 = 8 << 10;

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::kinds::{Kind, is_csv, kind_of};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::sigmf::{Apart, SigmfSettings, SigmfWriter};
+use crate::unpacked::is_packed;
 use crate::wav::Header as WavHeader;
 use crate::{headerless, kinds, npy, path_query};
 pub use options::{GapPolicy, SaveOptions};
@@ -62,11 +63,12 @@ impl SampleFile {
     /// How samples stand in a file of this name, and what stands before them; `None`: it is a SigMF recording.
     fn coding(&self, to: &Path, options: &SaveOptions) -> Result<Option<(Coding, Vec<u8>)>, Error> {
         let (format, channels) = (self.format(), self.channels());
-        if is_csv(to) {
+        let is_plain = !is_packed(to);
+        if is_csv(to) && is_plain {
             return self.csv(to, options).map(Some);
         }
         let is_binary = matches!(kind_of(to), Some(Kind::Wav | Kind::NumPy)) || kinds::is_raw(to);
-        if !is_binary {
+        if !is_binary || !is_plain {
             return if means_another_kind(to) {
                 let what = "names no kind of file that can be written: .sigmf-meta, .wav, .npy, .csv and raw samples (.i16, .cf32, ...) can";
                 Err(Error::Field { path: to.into(), what: what.to_owned() })

@@ -11,7 +11,6 @@ mod header;
 mod numbers;
 mod repair;
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +29,7 @@ use crate::name_facts::{Hint, NameFacts};
 use crate::path_query;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
+use crate::unpacked;
 
 /// What stands behind the '?' of a name.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ impl Asked {
 pub(crate) fn open(written: &Path) -> Result<SampleFile, Error> {
     let (path, query) = path_query::split(written);
     let asked = Asked::parse(written, query.unwrap_or_default())?;
-    let file = File::open(&path).map_err(Error::file("open", &path))?;
+    let file = unpacked::open(&path)?;
     let mut chunks = Chunks::new(&path, &file);
     let found = chunks.find()?;
     let (format, auxi) = (found.format, found.auxi);

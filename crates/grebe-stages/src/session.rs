@@ -4,6 +4,7 @@ mod gaps;
 mod limit;
 mod ownership;
 mod senders;
+mod shortfall;
 mod silence;
 
 use std::time::Duration;
@@ -15,6 +16,7 @@ pub(crate) use {
     limit::Limit,
     ownership::{Ownership, Whose},
     senders::Senders,
+    shortfall::Shortfall,
     silence::Silence,
 };
 

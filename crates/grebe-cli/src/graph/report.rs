@@ -58,6 +58,8 @@ pub(crate) struct Losses {
     pub(crate) away_samples: u64,
     /// Samples per channel that were in flight to a host that went away.
     pub(crate) unconfirmed_samples: u64,
+    /// Samples per channel that were due by the clock and did not come, about.
+    pub(crate) clock_samples: u64,
     /// Samples may be missing without notice.
     pub(crate) is_unseen: bool,
 }
@@ -91,6 +93,7 @@ impl Losses {
             short_datagrams: own("short_datagrams"),
             away_samples: own("away_samples"),
             unconfirmed_samples: own("unconfirmed_samples"),
+            clock_samples: own("clock_missing_samples"),
             is_unseen: own("unseen_loss") > 0,
         }
     }
@@ -129,6 +132,7 @@ impl Losses {
             "short_datagrams": self.short_datagrams,
             "away_samples": self.away_samples,
             "unconfirmed_samples": self.unconfirmed_samples,
+            "clock_samples": self.clock_samples,
             "unseen": self.is_unseen,
         })
     }
@@ -164,10 +168,13 @@ impl fmt::Display for Losses {
             (self.away_samples, "samples missing while their host was away"),
             (self.unconfirmed_samples, "samples in flight to a host that went away"),
         ];
+        let clock = (self.clock_samples > 0)
+            .then(|| format!("about {} missing, by the clock", grouped(self.clock_samples)));
         let mut said = places
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} {what}", grouped(count)));
+            .map(|(count, what)| format!("{} {what}", grouped(count)))
+            .chain(clock);
         match said.next() {
             None if self.is_unseen => f.write_str("loss unknown here"),
             None => f.write_str("nothing lost"),
@@ -280,6 +287,7 @@ fn is_loss(name: &str) -> bool {
         "away_",
         "unconfirmed_",
         "unseen_",
+        "clock_missing_",
         "streams",
     ];
     told.iter().any(|start| name.starts_with(start))
@@ -403,5 +411,8 @@ mod tests {
             some.to_string(),
             "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 late frames dropped"
         );
+        let clock = Losses { clock_samples: 240_000, is_unseen: true, ..none };
+        assert!(!clock.is_none());
+        assert_eq!(clock.to_string(), "about 240,000 missing, by the clock; further loss unknown here");
     }
 }

@@ -30,7 +30,7 @@ const PLAIN: Expected = Expected {
 };
 
 /// 400 bytes: a tone of 100 complex samples of 16 bits.
-fn tone() -> Vec<u8> {
+pub(crate) fn tone() -> Vec<u8> {
     let sample = |at: u32| {
         let angle = f64::from(at) * std::f64::consts::TAU / 20.0;
         [(angle.cos() * 16e3) as i16, (angle.sin() * 16e3) as i16]
@@ -38,12 +38,12 @@ fn tone() -> Vec<u8> {
     (0..100).flat_map(sample).flat_map(i16::to_le_bytes).collect()
 }
 
-fn chunk(name: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn chunk(name: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
     [&name[..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
 }
 
 /// A stereo WAV at 48 kS/s with these chunks before the samples, and this length in its header.
-fn wav(before: &[u8], size: u32) -> Vec<u8> {
+pub(crate) fn wav(before: &[u8], size: u32) -> Vec<u8> {
     let mut format = [1u16, 2].map(u16::to_le_bytes).concat();
     format.extend([48_000u32, 192_000].map(u32::to_le_bytes).concat());
     format.extend([4u16, 16].map(u16::to_le_bytes).concat());
@@ -53,19 +53,19 @@ fn wav(before: &[u8], size: u32) -> Vec<u8> {
     [&b"RIFF"[..], &(rest.len() as u32).to_le_bytes(), &rest].concat()
 }
 
-fn auxi() -> Vec<u8> {
+pub(crate) fn auxi() -> Vec<u8> {
     let start = [2026u16, 9, 4, 24, 12, 0, 0, 250].map(u16::to_le_bytes).concat();
     chunk(b"auxi", &[&start[..], &start, &7_074_000u32.to_le_bytes(), &[0; 128]].concat())
 }
 
-fn rf64_killed() -> Vec<u8> {
+pub(crate) fn rf64_killed() -> Vec<u8> {
     let mut file = wav(b"", u32::MAX);
     file[..8].copy_from_slice(b"RF64\xff\xff\xff\xff");
     file.splice(12..12, chunk(b"ds64", &[0; 28]));
     file
 }
 
-fn meta(datatype: &str, capture: Value) -> Vec<u8> {
+pub(crate) fn meta(datatype: &str, capture: Value) -> Vec<u8> {
     let global = json!({"core:datatype": datatype, "core:version": "1.2.0", "core:sample_rate": 48_000});
     json!({"global": global, "captures": [capture], "annotations": []}).to_string().into_bytes()
 }

@@ -15,6 +15,7 @@ mod files;
 mod foreign_files;
 mod graphs;
 mod help;
+mod inputs;
 mod lab;
 mod large_recordings;
 mod lines;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{data, finish, grebe, listening, run, text, until_listening};
 use grebe::recording::SampleFile;
@@ -136,6 +136,59 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     assert_eq!(data(&file), [7; 10]);
 }
 
+/// Sends what a device makes in so much time, of which this share goes on; for a second and a half in the middle nothing goes out, and then
+/// all of it. How many samples did not go on.
+fn device(listener: &TcpListener, rate_hz: f64, seconds: f64, share: f64) -> u64 {
+    let (mut stream, _) = listener.accept().unwrap();
+    let began = Instant::now();
+    let mut sent = 0;
+    loop {
+        let now_s = began.elapsed().as_secs_f64().min(seconds);
+        let is_paused = (2.0..3.5).contains(&now_s);
+        let due = (now_s * rate_hz * share) as u64;
+        if due > sent && !is_paused {
+            stream.write_all(&vec![7; (due - sent) as usize]).unwrap();
+            sent = due;
+        }
+        if now_s >= seconds {
+            return (rate_hz * seconds) as u64 - sent;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_did_not_come_although_it_was_due_is_told_by_the_clock() {
+    for share in [0.8, 1.0] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.sigmf-meta");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("tcp://{}?format=u8&rate=100k", listener.local_addr().unwrap());
+        let recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lost = device(&listener, 100e3, 8.0, share);
+        let output = finish(recorder);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let told = report["losses"]["clock_samples"].as_u64().unwrap();
+        let recording = SampleFile::open(&file).unwrap();
+        let labels = recording
+            .annotations()
+            .iter()
+            .filter(|it| it.fields["core:label"].to_string().contains("by the clock"));
+        if share == 1.0 {
+            assert_eq!((told, labels.count()), (0, 0), "{report}");
+        } else {
+            // What the first second lost is nobody's, and where this machine stood still it looks for less.
+            assert!((lost / 4..=lost + lost / 16).contains(&told), "{told} of {lost}: {report}");
+            assert!(labels.count() > 0);
+        }
+    }
+}
+
 #[test]
 fn an_empty_datagram_ends_the_stream_of_its_sender_and_of_no_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +251,7 @@ fn what_the_kernel_dropped_is_told_where_numbers_tell_nothing_or_too_little() {
         let uri = format!("udp://127.0.0.1:0?format=u8{number}");
         let mut recorder = grebe(&["record", &uri, file.to_str().unwrap(), "--json", "--overwrite"]);
         let (recorder, said, mut stderr) = until_listening(&mut recorder);
-        assert!(said.contains(" cannot be seen\n"), "{said}");
+        assert!(said.contains(" cannot be seen"), "{said}");
         let address = said.rsplit("listening on ").next().unwrap().trim().to_owned();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut datagram = vec![0; 60_000];

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use csv::ByteRecord;
 use grebe_frame::{ChannelDescription, Component, Description, MAX_CHANNELS, SampleFormat};
 
 use super::COMPLEX;
 use super::layout::{Layout, is_absent, unit_named};
 use super::name::{Name, TimeColumn};
 use super::preamble::Preamble;
+use super::records::Record;
 use super::rows::Rows;
 use crate::table::{Clock, Heading, Spacing, TimeUnit, number, number_and_unit};
 
@@ -113,6 +113,17 @@ impl Columns {
             }),
         };
         let date = headings.iter().position(Heading::is_date);
+        let is_unsaid = time.is_none() && is_named && name.time == TimeColumn::Unsaid;
+        // Source,CH1 above Second,Volt; else a date that has the time as well.
+        let by_unit = || {
+            let grows = |values: Vec<f64>| values.windows(2).all(|pair| pair[0] < pair[1]);
+            let unit = TimeUnit::named(&headings[0].unit.to_lowercase());
+            unit.filter(|_| !layout.units.is_empty() && values(0).is_some_and(grows))
+        };
+        let time = match by_unit().filter(|_| is_unsaid) {
+            Some(unit) => Some((0, Some(unit))),
+            None => time.or(date.filter(|_| is_unsaid).map(|date| (date, None))),
+        };
         let date = date.filter(|at| time.is_some_and(|(time, _)| time != *at));
         let mut kinds = vec![Kind::LeftOut; count];
         if let Some((at, _)) = time {
@@ -127,12 +138,25 @@ impl Columns {
             kinds[at] == Kind::LeftOut && (unit || headings[at].is_count()) && values(at).is_some_and(counts)
         };
         let counted = (0..count).find(|&at| is_named && rows.len() > 1 && is_count(at));
+        // As the program of the PPK2 writes them.
+        let is_bits = |at: usize| {
+            let are_bits = |field: &String| field.len() == 8 && field.chars().all(|bit| "01-X".contains(bit));
+            headings[at].name == "D0-D7" && rows.iter().all(|row| row.get(at).is_some_and(are_bits))
+        };
+        let bits = (0..count).find(|&at| is_named && is_bits(at));
+        let is_left_out = |at: usize| Some(at) == counted || Some(at) == bits;
         let wanted: Vec<usize> = match &name.channels {
             Some(wanted) => wanted.iter().map(|wanted| find(wanted)).collect::<Result<_, _>>()?,
-            None => (0..count).filter(|&at| kinds[at] == Kind::LeftOut && Some(at) != counted).collect(),
+            None => (0..count).filter(|&at| kinds[at] == Kind::LeftOut && !is_left_out(at)).collect(),
         };
         if let (Some(at), None) = (counted, &name.channels) {
             notes.push(format!("column {} ({}) numbers the lines and is left out", at + 1, heading[at]));
+        }
+        if let (Some(at), None) = (bits, &name.channels) {
+            notes.push(format!(
+                "column {} (D0-D7) has bits side by side, which are no number, and is left out: export D0 to D7 as columns of their own",
+                at + 1
+            ));
         }
         let parts: Vec<String> = wanted.iter().map(|&at| headings[at].name.clone()).collect();
         let pairs: Option<Vec<String>> = parts.chunks(2).map(pair).collect();
@@ -218,7 +242,7 @@ impl Columns {
     #[inline]
     pub(super) fn take(
         &self,
-        record: &ByteRecord,
+        record: &Record,
         clock: &mut Option<Clock>,
         rows: &mut Rows,
         odd: &mut Odd,
@@ -256,13 +280,7 @@ impl Columns {
     }
 
     #[inline]
-    fn seconds(
-        &self,
-        record: &ByteRecord,
-        at: usize,
-        shift: usize,
-        clock: &mut Option<Clock>,
-    ) -> Option<f64> {
+    fn seconds(&self, record: &Record, at: usize, shift: usize, clock: &mut Option<Clock>) -> Option<f64> {
         let clock = clock.as_mut()?;
         if self.layout.joins_first && at == 0 {
             let joined = [&record[0], b",", &record[1]].concat();
@@ -318,7 +336,7 @@ impl Columns {
     }
 
     /// What a line is that is none of samples.
-    fn why(&self, record: &ByteRecord) -> NoRow {
+    fn why(&self, record: &Record) -> NoRow {
         let first = record.get(0).unwrap_or_default().trim_ascii();
         let is_empty = record.iter().all(|field| field.trim_ascii().is_empty());
         if is_empty || first.starts_with(b"#") || first.starts_with(b";") || first.starts_with(b"//") {
@@ -347,7 +365,7 @@ impl Columns {
     }
 
     /// The names to give in `channels=` to leave out a column whose fields are no numbers.
-    pub(super) fn others_than(&self, record: &ByteRecord) -> Option<String> {
+    pub(super) fn others_than(&self, record: &Record) -> Option<String> {
         let is_number = |field: &[u8]| number_and_unit(field, self.layout.point).is_some();
         let is_good = |at: &usize| {
             matches!(self.kinds[*at], Kind::Channel(_))

@@ -230,8 +230,8 @@ pub(super) fn unit_named(name: &str) -> Option<&'static str> {
 /// What stands between fields, and before decimals.
 const WAYS: [(u8, u8); 6] =
     [(b',', b'.'), (b';', b'.'), (b';', b','), (b'\t', b'.'), (b'\t', b','), (b' ', b'.')];
-const ABSENT: [&str; 14] = [
-    "nan", "n/a", "na", "null", "none", "-", "--", "---", "ovf", "ol", "overflow", "overload", "#n/a",
+const ABSENT: [&str; 15] = [
+    "x", "nan", "n/a", "na", "null", "none", "-", "--", "---", "ovf", "ol", "overflow", "overload", "#n/a",
     "clipped",
 ];
 const NAMED_UNITS: [(&str, &str); 8] = [

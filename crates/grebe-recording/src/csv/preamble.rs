@@ -40,7 +40,8 @@ impl Preamble {
         let (mut date, mut time) = (String::new(), String::new());
         let mut take = |key: &str, value: &str| -> bool {
             let Some(key) = key_named(key) else { return false };
-            let value = value.trim();
+            // Siglent says of what.
+            let value = value.trim().trim_start_matches("Analog:");
             match key {
                 Key::Rate => found.rate_hz = quantity(value).filter(|&hz| hz > 0.0).or(found.rate_hz),
                 Key::Interval => {

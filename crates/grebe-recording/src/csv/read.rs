@@ -1,13 +1,11 @@
 //! Reading a table into a recording.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use csv::{ByteRecord, Reader, ReaderBuilder};
 use grebe_frame::Component;
 use grebe_ring::Cancel;
 
@@ -15,6 +13,7 @@ use super::columns::{Columns, NoRow, Odd};
 use super::layout::{Layout, split};
 use super::name::{Gaps, Name};
 use super::preamble::{Preamble, after};
+use super::records::{Record, Records};
 use super::rows::Rows;
 use super::text::Text;
 use super::times::Times;
@@ -22,6 +21,7 @@ use crate::error::Error;
 use crate::sample_file::RecordedAt;
 use crate::sigmf::{SigmfSettings, SigmfWriter};
 use crate::table::{Clock, LOOKAHEAD, Step};
+use crate::unpacked;
 
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +100,9 @@ pub fn import_csv(
         last: vec![Vec::new(); settings.channels],
     };
     out.writer.describe(table.columns.description(name.frequency_hz));
+    if let Some(clock) = &mut table.clock {
+        clock.settle();
+    }
     let mut counts = Counts::default();
     while rows.len() > 0 {
         if cancel.is_cancelled() {
@@ -156,13 +159,11 @@ pub fn import_csv(
 /// A text that is being read.
 struct Table<'a> {
     name: &'a Name,
-    reader: Reader<BufReader<Text>>,
+    reader: Records<Text>,
     columns: Columns,
     clock: Option<Clock>,
     preamble: Preamble,
-    record: ByteRecord,
-    /// Lines above the first of the reader.
-    skipped: u64,
+    record: Record,
     bytes_per_byte: u64,
     /// The last line that was read is too short, and may be the last of all.
     short: Option<(u64, String)>,
@@ -178,7 +179,8 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn open(name: &'a Name, notes: &mut Vec<String>) -> Result<Self, Error> {
         let path = &name.path;
-        let open = || Text::new(File::open(path)?);
+        let file = unpacked::open(path)?;
+        let open = || Text::new(file.try_clone()?);
         let failed = Error::file("open", path);
         let mut head = Vec::new();
         open().and_then(|text| text.take(HEAD_BYTES).read_to_end(&mut head)).map_err(&failed)?;
@@ -206,22 +208,15 @@ impl<'a> Table<'a> {
             .map_err(|what| name.line(skip.max(1) as u64, &what))?;
         let text = open().map_err(&failed)?;
         let bytes_per_byte = text.bytes_per_byte();
-        let mut text = BufReader::with_capacity(BUFFER_BYTES, text);
-        let mut line = Vec::new();
-        for _ in 0..skip {
-            line.clear();
-            text.read_until(b'\n', &mut line).map_err(Error::file("read", path))?;
-        }
-        let mut builder = ReaderBuilder::new();
-        builder.has_headers(false).flexible(true).delimiter(delimiter);
+        let mut reader = Records::new(text, delimiter);
+        reader.skip(skip).map_err(Error::file("read", path))?;
         Ok(Self {
             name,
-            reader: builder.from_reader(text),
+            reader,
             clock: columns.clock(),
             columns,
             preamble,
-            record: ByteRecord::new(),
-            skipped: skip as u64,
+            record: Record::default(),
             bytes_per_byte,
             short: None,
             is_over: false,
@@ -234,7 +229,7 @@ impl<'a> Table<'a> {
     }
 
     fn done_bytes(&self) -> u64 {
-        self.reader.position().byte() * self.bytes_per_byte
+        self.reader.done_bytes() * self.bytes_per_byte
     }
 
     /// When the first sample was made.
@@ -252,13 +247,13 @@ impl<'a> Table<'a> {
         let row_bytes = self.columns.format.bytes() * rows.channels.len();
         let most = (bytes / row_bytes).clamp(2 * LOOKAHEAD, rows_max);
         while !self.is_over && rows.len() < most {
-            let read = self.reader.read_byte_record(&mut self.record);
-            if !read.map_err(|error| self.broken(&error))? {
+            let read = self.reader.read(&mut self.record);
+            if !read.map_err(|error| self.broken(error))? {
                 self.is_over = true;
                 self.cut_line = self.short.take().map(|(line, _)| line);
                 break;
             }
-            let line = self.skipped + self.record.position().map_or(0, csv::Position::line);
+            let line = self.record.line();
             if let Some((line, what)) = self.short.take() {
                 return Err(self.refused(line, &what));
             }
@@ -300,16 +295,10 @@ impl<'a> Table<'a> {
         self.name.line(line, &format!("{what}; without such lines: {skipped}"))
     }
 
-    fn broken(&self, error: &csv::Error) -> Error {
+    fn broken(&self, error: io::Error) -> Error {
         match error.kind() {
-            csv::ErrorKind::Io(source) => {
-                let source = io::Error::new(source.kind(), source.to_string());
-                Error::file("read", &self.name.path)(source)
-            }
-            _ => {
-                let line = self.skipped + error.position().map_or(0, csv::Position::line);
-                self.name.line(line, &error.to_string())
-            }
+            io::ErrorKind::InvalidData => self.name.line(self.reader.line() + 1, &error.to_string()),
+            _ => Error::file("read", &self.name.path)(error),
         }
     }
 
@@ -447,7 +436,6 @@ fn no_table(name: &Name, lines: &[&str]) -> Error {
     ))
 }
 
-const BUFFER_BYTES: usize = 1 << 20;
 /// In which the table must begin.
 const HEAD_BYTES: u64 = 256 << 10;
 const HEAD_LINES: usize = 2_000;

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::layout::Base;
 use crate::error::Error;
+use crate::unpacked::{self, plain_name};
 
 /// What holds the files of a recording.
 #[derive(Debug)]
@@ -129,24 +130,12 @@ impl Part {
 
 impl Archive {
     fn open(path: &Path) -> Result<Self, Error> {
-        let open = || {
-            let file = File::open(path)?;
-            let file_bytes = file.metadata()?.len();
-            Ok((file, file_bytes))
-        };
-        let (file, file_bytes) = open().map_err(Error::file("open", path))?;
+        let file = unpacked::open_by_content(path)?;
+        let file_bytes = file.metadata().map_err(Error::file("open", path))?.len();
         let no_tar = |error: io::Error| {
-            let what = format!("is no SigMF archive (an uncompressed tar): {error}");
+            let what = format!("is no SigMF archive (a tar): {error}");
             Error::Content { path: path.into(), what }
         };
-        let mut magic = Vec::new();
-        let read = (&file).take(2).read_to_end(&mut magic).and_then(|_| (&file).seek(SeekFrom::Start(0)));
-        read.map_err(Error::file("read", path))?;
-        if magic == [0x1f, 0x8b] {
-            let name = path.display();
-            let what = format!("is compressed: unpack it, as in gunzip -c '{name}' > '{name}.sigmf'");
-            return Err(Error::Content { path: path.into(), what });
-        }
         let mut members = Vec::new();
         let mut tar = tar::Archive::new(&file);
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
@@ -232,7 +221,7 @@ impl Archive {
 }
 
 fn has_archive_name(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
+    plain_name(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
 }
 
 /// A recording is two files: enough for what else may lie there.

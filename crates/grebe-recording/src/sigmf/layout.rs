@@ -14,8 +14,9 @@ use super::stripe_set::StripeSet;
 use crate::disk::{SUMMED_BYTES, Summed};
 use crate::error::Error;
 use crate::kinds::is_raw;
-use crate::kinds::{Kind, is_csv, kind_of};
+use crate::kinds::{Kind, is_csv, is_stream, kind_of};
 use crate::output::{NameLock, followed};
+use crate::unpacked::is_packed;
 
 /// A recording's path without what follows the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +68,10 @@ impl Base {
                 "recordings are SigMF, as a WAV cannot say where samples are missing: name it NAME.sigmf-meta; grebe convert makes a WAV of it",
             );
         }
-        if kind_of(path) == Some(Kind::NumPy) || is_csv(path) {
+        if is_stream(path) {
+            return refused("is a stream, and a recording is a file: name it NAME.sigmf-meta");
+        }
+        if kind_of(path).is_some_and(|kind| kind != Kind::SigMf) || is_csv(path) || is_packed(path) {
             return refused(
                 "recordings are SigMF: name it NAME.sigmf-meta; grebe convert makes another kind of file of it",
             );

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::kinds::{Kind, is_recording, kind_of};
 use crate::repaired::Repaired;
 use crate::sample_file::SampleFile;
+use crate::unpacked::is_packed;
 use crate::wav;
 
 /// Closes a SigMF recording, or a WAV, whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
@@ -42,7 +43,7 @@ use crate::wav;
 /// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is still at it; [`Error::File`] where it cannot be
 /// written: what was there opens as before.
 pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
-    if kind_of(path) == Some(Kind::Wav) {
+    if kind_of(path) == Some(Kind::Wav) && !is_packed(path) {
         return Ok(vec![wav::repair(path)?]);
     }
     let named = SampleFile::named(path).filter(|_| !is_recording(path));

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::heading::TimeUnit;
 use super::moment::{ATTOSECONDS, Moment};
-use super::number::{Decimal, decimal};
+use super::number::{Decimal, POWERS, decimal};
 use super::spacing::Uneven;
 use super::steps::Spacing;
 
@@ -21,6 +21,8 @@ pub struct Clock {
     midnights: i64,
     last: i128,
     is_month_first: bool,
+    /// Nobody asks any more how coarse the times are.
+    is_settled: bool,
 }
 
 /// The first time.
@@ -51,7 +53,16 @@ impl Clock {
     /// Times in this unit; where none is said, Unix times are known by their size, and others are seconds.
     pub fn new(unit: Option<TimeUnit>, point: u8) -> Self {
         let resolution = Resolution { places: [Place::default(); PLACES] };
-        Self { point, unit, first: None, resolution, midnights: 0, last: 0, is_month_first: false }
+        Self {
+            point,
+            unit,
+            first: None,
+            resolution,
+            midnights: 0,
+            last: 0,
+            is_month_first: false,
+            is_settled: false,
+        }
     }
 
     /// Seconds since the first time; `None` where it is none.
@@ -71,7 +82,9 @@ impl Clock {
             Some(first) => first.unit,
             None => self.unit_of(now),
         };
-        self.resolution.note(now, unit.exponent());
+        if !self.is_settled {
+            self.resolution.note(now, unit.exponent());
+        }
         let first = *self.first.get_or_insert_with(|| {
             let attoseconds = attoseconds(now, unit).unwrap_or_default();
             let is_since_1970 = UNIX_S.contains(&(attoseconds / ATTOSECONDS));
@@ -82,7 +95,7 @@ impl Clock {
         if first.decimal.is_some_and(|first| first.exponent == now.exponent) && (-22..=0).contains(&exponent)
         {
             let since = now.mantissa.checked_sub(first.decimal?.mantissa)?;
-            return Some(since as f64 / 10f64.powi(-exponent));
+            return Some(since as f64 / POWERS[exponent.unsigned_abs() as usize]);
         }
         Some((attoseconds(now, unit)? - first.attoseconds) as f64 / ATTOSECONDS as f64)
     }
@@ -110,6 +123,11 @@ impl Clock {
             has_zone: time.has_zone,
         });
         Some((now - first.attoseconds) as f64 / ATTOSECONDS as f64)
+    }
+
+    /// What is read from here on does not change the [spacing](Self::spacing).
+    pub fn settle(&mut self) {
+        self.is_settled = true;
     }
 
     /// The even spacing of all times that were read, which are these.

@@ -95,7 +95,7 @@ pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
 const FULL: i64 = i64::MAX / 10;
 const UNIT_BYTES_MAX: usize = 16;
 /// Those that are exact.
-const POWERS: [f64; 23] = [
+pub(super) const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
     1e19, 1e20, 1e21, 1e22,
 ];

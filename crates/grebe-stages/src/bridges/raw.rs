@@ -69,7 +69,7 @@ impl Scheme for RawStream {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
                 match self.number {
                     None => {
-                        notify(Notice::UnseenLoss("the datagrams have no numbers: losses on the network"))
+                        notify(Notice::LossByClock("the datagrams have no numbers: losses on the network"))
                     }
                     Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
                         "the datagrams are numbered in one byte: a loss of more than 127 in a row",
@@ -85,6 +85,7 @@ impl Scheme for RawStream {
                 let patience = options.patience(carrier.reconnects());
                 let (stream, reconnect) = carrier.open(End::Source, &patience, notify)?;
                 let source = RawSource::new(stream, ByteStream::readable, self.clone()).reconnects(reconnect);
+                let source = if carrier.keeps_time() { source.by_the_clock() } else { source };
                 OpenSource::of(source.bounded(&options))
             }
         };

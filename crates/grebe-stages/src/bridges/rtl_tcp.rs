@@ -79,7 +79,7 @@ impl Scheme for RtlTcp {
         let patience = options.patience(self.reconnects);
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
-        notify(Notice::UnseenLoss("rtl_tcp has no numbers: drops of its server"));
+        notify(Notice::LossByClock("rtl_tcp has no numbers: drops of its server"));
         let source = source.bounded(&options);
         let rate_hz = Some(self.tuning.rate_hz);
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })

@@ -76,6 +76,8 @@ pub enum Notice {
     },
     /// Losses are invisible, for this reason.
     UnseenLoss(&'static str),
+    /// Losses are invisible, for this reason, except that the clock shows long ones.
+    LossByClock(&'static str),
     /// The radio and its settings.
     Radio(String),
     /// A note about a recording: scaling, or an interrupted recorder.
@@ -106,6 +108,9 @@ impl fmt::Display for Notice {
             }
             Notice::NotThereYet { why } => write!(f, "{why}; waiting for it"),
             Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
+            Notice::LossByClock(what) => {
+                write!(f, "{what} cannot be seen, but by the clock where it is 50 ms or more")
+            }
             Notice::Radio(note) | Notice::Recording(note) => f.write_str(note),
         }
     }

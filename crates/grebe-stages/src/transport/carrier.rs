@@ -98,6 +98,11 @@ impl Carrier {
         }
     }
 
+    /// Whether samples mostly arrive as they are made. Pipes carry files and results of programs.
+    pub(crate) fn keeps_time(&self) -> bool {
+        !matches!(self, Self::Pipe)
+    }
+
     /// Whether to reconnect after a loss.
     pub(crate) fn reconnects(&self) -> bool {
         match self {

@@ -155,3 +155,17 @@ pub(crate) fn signal(name: &str, id: u32) {
     let sent = Command::new("sh").args(["-c", &format!("kill {name} {id}")]).status().unwrap();
     assert!(sent.success());
 }
+
+/// Compares what stands in a page of docs between two marks, or writes it anew where `UPDATE_SNAPSHOTS` is set.
+pub(crate) fn check_page(page: &str, name: &str, told: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+    let (begin, end) = (format!("<!-- {name}: written by a test -->"), format!("<!-- end of {name} -->"));
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = whole.split_once(&begin).expect("the page has the first mark");
+    let (there, after) = rest.split_once(&end).expect("the page has the last mark");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, format!("{before}{begin}{told}{end}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(there, told, "UPDATE_SNAPSHOTS=1 and this test write it anew");
+}

@@ -271,6 +271,9 @@ fn tables_of_instruments_and_their_programs_are_read() {
     let siglent = "Record Length,Analog:1000\nSample Rate,100000000.0\nVertical Scale,CH1: 0.05\n\
          Vertical Offset,CH1:0.00000\nHorizontal Scale, 0.000010000\nSecond,Volt";
     reads("siglent.csv", format!("{siglent}{table}"), &right);
+    // Names and units stand below each other, and the time is in seconds.
+    let above = "Record Length,Analog:100\nSample Interval,Analog:0.00000001\nVertical Units,CH1:V\nSource,CH1\nSecond,Volt";
+    reads("siglent2.csv", format!("{above}{table}"), &right);
     let numbers: String = (0..100).map(|at| format!("{at},{at}.0e00,\n")).collect();
     let rigol = "X,CH1,Start,Increment,\nSequence,Volt,-1.200000e-04,1.000000e-08\n";
     reads("rigol.csv", format!("{rigol}{numbers}"), &Read { note: "numbers the lines", ..right });
@@ -342,8 +345,17 @@ fn tables_of_instruments_and_their_programs_are_read() {
     );
     let joulescope = timed("#time (s),current (A)", 100, |at| format!("{:.7}", at as f64 * 5e-7));
     reads("joulescope.csv", joulescope, &Read { rate_hz: 2e6, channels: &[("current", "A")], ..right });
-    let ppk2 = timed("Timestamp(ms),Current(uA)", 100, |at| format!("{:.2}", at as f64 * 0.01));
-    reads("ppk2.csv", ppk2, &Read { rate_hz: 1e5, channels: &[("Current", "uA")], ..right });
+    // As few digits as say the time, in milliseconds; then bits as one word, or as columns of their own.
+    let ppk2 = |head: &str, bits: &str| -> String {
+        let line = |at: usize| format!("{},{at}.000{bits}\n", at as f64 / 100.0);
+        format!("Timestamp(ms),Current(uA){head}\n{}", (0..100).map(line).collect::<String>())
+    };
+    let current = Read { rate_hz: 1e5, channels: &[("Current", "uA")], ..right };
+    reads("ppk2.csv", ppk2("", ""), &current);
+    reads("ppk2_word.csv", ppk2(",D0-D7", ",01000000"), &Read { note: "has bits side by side", ..current });
+    let bits = &[("Current", "uA"), ("D0", ""), ("D1", "")];
+    let unknown = Read { channels: bits, note: "say that there is no value", ..current };
+    reads("ppk2_bits.csv", ppk2(",D0,D1", ",0,-"), &unknown);
     let phyphox: String = (0..100).map(|at| format!("{:.9E},{at}\n", at as f64 * 0.01)).collect();
     reads(
         "phyphox.csv",

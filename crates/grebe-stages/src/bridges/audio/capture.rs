@@ -48,6 +48,7 @@ pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevi
     let source = RawSource::new(Capture::new(device, settings), Capture::wait, raw)
         .described(Arc::new(description))
         .retune(Box::new(Missed { rate_hz: f64::from(rate_hz) }))
+        .by_the_clock()
         .reconnects(reconnect);
     Ok((source, f64::from(rate_hz)))
 }

@@ -9,13 +9,13 @@ use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use crate::bridges::raw::uri::RawStream;
 use crate::error::Error;
-use crate::session::{Bounded, Gaps, Limit, Silence};
+use crate::session::{Bounded, Gaps, Limit, Shortfall, Silence};
 use crate::transport::{Link, Outgoing, ReadResult, Reconnect, Wait, Written};
 
 /// Reads samples from a byte stream. The stream ends when its writer closes it, or continues after a gap once it
 /// reconnects.
 ///
-/// A byte stream loses nothing until it is cut off. Losses of the writer are invisible here.
+/// A byte stream loses nothing until it is cut off. Only the clock shows what the writer dropped.
 pub(crate) struct RawSource<R> {
     link: Link<R>,
     raw: RawStream,
@@ -29,6 +29,8 @@ pub(crate) struct RawSource<R> {
     next: Header,
     limit: Limit,
     remote: Option<Box<dyn Retune<R>>>,
+    /// Of a stream that is made as it comes.
+    shortfall: Option<Shortfall>,
     counters: SourceCounted,
 }
 
@@ -66,6 +68,7 @@ impl<R: Read + Send + 'static> RawSource<R> {
             raw,
             limit: Limit::default(),
             remote: None,
+            shortfall: None,
             counters: SourceCounted::default(),
         }
     }
@@ -85,6 +88,12 @@ impl<R: Read + Send + 'static> RawSource<R> {
     /// Lets the user tune the device while the stream runs.
     pub(crate) fn retune(mut self, remote: Box<dyn Retune<R>>) -> Self {
         self.remote = Some(remote);
+        self
+    }
+
+    /// Declares that the samples arrive as they are made, and counts those that are missing by the clock.
+    pub(crate) fn by_the_clock(mut self) -> Self {
+        self.shortfall = Some(Shortfall::default());
         self
     }
 
@@ -141,6 +150,14 @@ impl<R: Read + Send + 'static> RawSource<R> {
         self.link.read(&mut self.bytes[self.end..], ctx)
     }
 
+    fn look_at_the_clock(&mut self) {
+        let Some(shortfall) = &mut self.shortfall else { return };
+        let waiting = (self.end - self.begin) / self.raw.frame_bytes();
+        let samples = self.next.first_sample_index.wrapping_add(waiting as u64);
+        let missing = shortfall.after_read(monotonic_ns(), samples, &self.next, &mut self.description);
+        self.counters.clock_missing_samples.set(missing);
+    }
+
     fn take(&mut self, retuned: Retuned) {
         self.leave_out(retuned.gap_samples);
         self.counters.odd_messages.add(retuned.odd_messages);
@@ -181,7 +198,10 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
         match self.read(ctx)? {
-            ReadResult::Bytes(read) => self.end += read,
+            ReadResult::Bytes(read) => {
+                self.end += read;
+                self.look_at_the_clock();
+            }
             ReadResult::Nothing => {}
             // A partial sample is discarded.
             result @ (ReadResult::Lost | ReadResult::End) => {
@@ -202,6 +222,9 @@ impl<R: Read + Send + 'static> Stage for RawSource<R> {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        if let Some(shortfall) = &mut self.shortfall {
+            self.counters.clock_missing_samples.set(shortfall.end());
+        }
         ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
         Ok(())
     }
@@ -306,7 +329,7 @@ impl<W> std::fmt::Debug for RawSink<W> {
 const BUFFER_BYTES: usize = 256 << 10;
 // `lost_*` are always zero here. They let a reader separate loss on the network from drops of the queues that follow.
 grebe_flow::counters! {
-    struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss }
+    struct SourceCounted { odd_bytes, odd_messages, lost_frames, lost_samples, reconnects, gauge unseen_loss, gauge clock_missing_samples }
 }
 grebe_flow::counters! {
     struct SinkCounted { unmarked_gap_samples, absent_samples, reconnects }

@@ -10,14 +10,14 @@ use grebe_frame::{BatchMut, BatchPool, Description, Header, StreamTracker};
 use grebe_process::stream::{CHUNK_BYTES, datagram_chunks};
 
 use crate::bridges::raw::RawStream;
-use crate::session::{Bounded, Limit, Senders, Silence, Whose};
+use crate::session::{Bounded, Limit, Senders, Shortfall, Silence, Whose};
 use crate::transport::SecondSender;
 
 /// Receives datagrams of samples from one sender: the first, until it is silent for half a second. Its empty datagram
 /// ends the stream.
 ///
 /// With numbered datagrams, a lost one becomes a gap as long as the datagram after it. A late one is counted and
-/// skipped. Without numbers only drops of this machine's kernel are seen, and not their place.
+/// skipped. Without numbers, the source counts drops of this machine's kernel and samples missing by the clock.
 #[derive(Debug)]
 pub(crate) struct RawUdpSource {
     receiver: Receiver<Vec<u8>>,
@@ -25,6 +25,7 @@ pub(crate) struct RawUdpSource {
     senders: Senders,
     /// Memory that the receiver returned.
     intake: Intake,
+    shortfall: Shortfall,
     counters: Counted,
 }
 
@@ -60,6 +61,7 @@ impl RawUdpSource {
             pool: None,
             senders: Senders::new(|one, other| one == other),
             intake: Intake::new(raw),
+            shortfall: Shortfall::default(),
             counters: Counted::default(),
         }
     }
@@ -203,6 +205,7 @@ impl Bounded for RawUdpSource {
 impl Stage for RawUdpSource {
     fn process(&mut self, _: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let pool = self.pool.get_or_insert_with(|| datagram_chunks(ctx));
+        let datagrams = self.intake.counts.datagrams;
         let (shared, intake, senders) = (RefCell::new(pool), &mut self.intake, &mut self.senders);
         let chunk = || shared.borrow_mut().acquire();
         let outcome = self.receiver.recv(
@@ -227,6 +230,12 @@ impl Stage for RawUdpSource {
         )?;
         ctx.count_waited(outcome.waited);
         self.intake.hand_on(output, ctx);
+        if self.intake.counts.datagrams > datagrams {
+            let Intake { next, description, .. } = &mut self.intake;
+            let samples = next.first_sample_index;
+            let missing = self.shortfall.after_read(monotonic_ns(), samples, next, description);
+            self.counters.clock_missing_samples.set(missing);
+        }
         self.publish(outcome.kernel_drops);
         if self.intake.limit.is_reached() || self.senders.is_over(Instant::now()) {
             return Ok(Outcome::End);
@@ -236,6 +245,7 @@ impl Stage for RawUdpSource {
     }
 
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
+        self.counters.clock_missing_samples.set(self.shortfall.end());
         ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.intake.next });
         Ok(())
     }
@@ -284,7 +294,7 @@ const LATE_MAX: u32 = 32;
 /// A number further ahead also means a restarted count.
 const AHEAD_MAX: u64 = 1 << 31;
 grebe_flow::counters! {
-    struct Counted { datagrams, lost_frames, lost_samples, late_datagrams, short_datagrams, odd_bytes, foreign_datagrams, starved_datagrams, restarts, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+    struct Counted { datagrams, lost_frames, lost_samples, late_datagrams, short_datagrams, odd_bytes, foreign_datagrams, starved_datagrams, restarts, kernel_drops, gauge kernel_drops_known, gauge unseen_loss, gauge clock_missing_samples }
 }
 /// Range of one-byte numbers.
 const SMALL_RANGE: u64 = 255;

@@ -20,8 +20,8 @@ use crate::tuner::{Switch, Tuner, Tuning};
 
 /// Connects to the server, tunes it, and reads its samples. `tuner` accepts later changes.
 ///
-/// The wire reports neither drops of the server nor the sample at which a command takes effect. The description changes
-/// with the first sample that is read after the command was sent.
+/// Only the clock shows drops of the server, and the wire does not say at which sample a command takes effect. The
+/// description changes with the first sample that is read after the command was sent.
 ///
 /// # Errors
 /// No server listens there, or it is not an `rtl_tcp` server.
@@ -44,8 +44,8 @@ pub(crate) fn receiver(
             ..Description::default()
         },
     };
-    let source =
-        RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning)).loses_unseen();
+    let source = RawSource::new(stream, readable, raw).described(remote.description(&rtl.tuning));
+    let source = source.loses_unseen().by_the_clock();
     let reconnect = rtl.reconnects.then(|| {
         let (tuner, correction_ppm) = (tuner.clone(), rtl.correction_ppm);
         Reconnect::new(connector.uri(), move |cancel| {

@@ -1,5 +1,7 @@
 //! Lines of numbers as a stream.
 
+mod frames;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -7,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
-use grebe_recording::table::{Step, Steps, Uneven};
+use grebe_recording::table::{Steps, Uneven};
 
 use crate::bridges::text::columns::{Columns, Line};
 use crate::bridges::text::datagrams::KernelDrops;
@@ -15,7 +17,7 @@ use crate::bridges::text::left_out::LeftOut;
 use crate::bridges::text::pace::{Arrivals, Rate, grows_evenly};
 use crate::bridges::text::rows::Rows;
 use crate::bridges::text::uri::TextStream;
-use crate::session::{Bounded, Limit, Silence};
+use crate::session::{Bounded, Limit, Shortfall, Silence};
 use crate::transport::{Carrier, Link, ReadResult, Reconnect, Wait};
 
 /// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
@@ -53,6 +55,8 @@ pub(crate) struct TextSource<R> {
     clock: UtcClock,
     pool: Option<BatchPool>,
     limit: Limit,
+    /// Of lines that are made as they come, at a rate that was given.
+    shortfall: Option<Shortfall>,
     /// Where they come in datagrams.
     kernel_drops: Option<KernelDrops>,
     counters: Counted,
@@ -86,6 +90,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             clock: UtcClock::default(),
             pool: None,
             limit: Limit::default(),
+            shortfall: (rate_hz > 0.0 && text.carrier.keeps_time()).then(Shortfall::default),
             kernel_drops: None,
             counters: Counted::default(),
             text,
@@ -302,94 +307,12 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Hands on what is there, as much as a chunk holds.
-    fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
-        if let Some(clock) = self.clock.renewed(self.read_ns) {
-            self.describe(|description| description.clock = Some(clock));
-        }
-        let pool = self.pool.get_or_insert_with(|| {
-            let mut pool = BatchPool::new(ctx.batches_in_flight(), CHUNK_BYTES);
-            pool.wake_on_return(ctx.signal().clone());
-            pool
-        });
-        let Some(mut batch) = ctx.acquire(pool) else { return Ok(Outcome::Produced) };
-        batch.describe(self.description.as_ref());
-        if let Some(steps) = &mut self.steps {
-            self.rows.judge(steps);
-        }
-        while !self.rows.rest().is_empty() {
-            if !self.leave_out_before_next() {
-                continue;
-            }
-            let length = self.run_length();
-            let rest = self.rows.rest();
-            let header = Header {
-                block_length_samples: length as u32,
-                producer_ts_ns: self.stamp_of(rest.len()),
-                ..self.next
-            };
-            let rows = rest.start..rest.start + length;
-            let put = |channel, out: &mut [u8]| self.rows.put(rows.clone(), channel, header.format, out);
-            if batch.push_bytes(&header, put).is_err() {
-                // It is full: the rest goes into the next one.
-                break;
-            }
-            self.stamp_ns = header.producer_ts_ns;
-            self.rows.went(length);
-            self.next.sequence += 1;
-            self.next.first_sample_index += length as u64;
-        }
-        if !batch.is_empty() {
-            self.limit.send(batch.freeze(), output, ctx);
-        }
-        Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
-    }
-
-    /// When the first of the last so many rows was made, as far as the rate says it: the last one came with the newest read.
-    fn stamp_of(&self, rows: usize) -> u64 {
-        let rate_hz = self.next.sample_rate_hz;
-        let age_ns = if rate_hz > 0.0 { (rows - 1) as f64 / rate_hz * 1e9 } else { 0.0 };
-        self.read_ns.saturating_sub(age_ns as u64).max(self.stamp_ns)
-    }
-
-    /// Marks what is missing before the next row by its time. Whether there is a row: one that has the time of another is left out.
-    fn leave_out_before_next(&mut self) -> bool {
-        let next = self.rows.rest().start;
-        match self.rows.step(next) {
-            Step::Next => return true,
-            Step::Gap(samples) => self.leave_out(samples),
-            Step::Back => {
-                self.counters.time_resets.add(1);
-                self.leave_out(1);
-            }
-            Step::Doubled => {
-                self.counters.doubled_lines.add(1);
-                self.rows.went(1);
-                return false;
-            }
-        }
-        // It is marked, also where there is no room for the row now.
-        self.rows.mark(next);
-        true
-    }
-
-    /// Rows of the next frame: without a gap between them.
-    fn run_length(&self) -> usize {
-        let rest = self.rows.rest();
-        let length = rest.len().min(self.block_samples);
-        let next = rest.start + 1..rest.start + length;
-        next.clone().position(|at| self.rows.step(at) != Step::Next).map_or(length, |at| at + 1)
-    }
-
-    /// Marks a gap.
-    fn leave_out(&mut self, gap_samples: u64) {
-        if self.next.channel_count == 0 {
-            return;
-        }
-        self.next.sequence += 1;
-        self.next.first_sample_index = self.next.first_sample_index.wrapping_add(gap_samples);
-        self.counters.lost_frames.add(1);
-        self.counters.lost_samples.add(gap_samples);
+    /// Counts what is missing by the clock, where no times say it.
+    fn look_at_the_clock(&mut self) {
+        let Some(shortfall) = self.shortfall.as_mut().filter(|_| self.steps.is_none()) else { return };
+        let samples = self.next.first_sample_index + self.rows.rest().len() as u64;
+        let missing = shortfall.after_read(self.read_ns, samples, &self.next, &mut self.description);
+        self.counters.clock_missing_samples.set(missing);
     }
 
     /// Takes what a read brought.
@@ -445,6 +368,9 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
             self.begin_channels();
         }
         let has_lines = self.parse();
+        if has_lines {
+            self.look_at_the_clock();
+        }
         self.settle(self.is_over && !has_lines);
         self.guess();
         self.tell(ctx);
@@ -473,6 +399,9 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
     fn finish(&mut self, _: &mut Outputs, ctx: &mut Context) -> StageResult<()> {
         self.tell(ctx);
         self.left_out.words().into_iter().for_each(|words| ctx.note(words));
+        if let Some(shortfall) = &mut self.shortfall {
+            self.counters.clock_missing_samples.set(shortfall.end());
+        }
         if self.next.channel_count > 0 {
             ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });
         }
@@ -526,7 +455,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// So long nothing is said of lines without numbers.
 const TELL_AFTER: Duration = Duration::from_secs(3);
 grebe_flow::counters! {
-    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, doubled_lines, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss }
+    struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, doubled_lines, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss, gauge clock_missing_samples }
 }
 
 #[cfg(test)]

@@ -1,0 +1,183 @@
+//! Small inputs of every kind through the built command: what is read right, what is read with a note, and what is refused with words that
+//! work when they are typed. The counts by kind stand in docs/convert-and-find.md.
+
+mod files;
+mod lines;
+mod made;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{finish, grebe, run, text};
+
+/// An input, and what is to come of it.
+pub(super) struct Input {
+    kind: &'static str,
+    /// What is typed: a file, or the query of `pipe:` for lines.
+    typed: String,
+    files: Vec<(String, Vec<u8>)>,
+    way: Way,
+    came: Came,
+}
+
+/// How it comes in.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Way {
+    /// A recording of its own: `info`.
+    File,
+    /// A text that is read once: `convert`.
+    Table,
+    /// Standard input: `record pipe:`.
+    Lines,
+}
+
+pub(super) enum Came {
+    Right(Is),
+    /// With this in one of its notes.
+    Noted(Is, &'static str),
+    /// With these words; what stands in the last quotes, or behind the last colon, is typed then, and gives that.
+    Refused(&'static str, Option<Is>),
+}
+
+/// Rate, samples and channels; 0: nobody says the rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Is(pub(super) f64, pub(super) u64, pub(super) usize);
+
+impl Input {
+    pub(super) fn file(kind: &'static str, typed: &str, bytes: Vec<u8>, came: Came) -> Self {
+        let name = typed.split('?').next().unwrap_or(typed).to_owned();
+        Self { kind, typed: typed.to_owned(), files: vec![(name, bytes)], way: Way::File, came }
+    }
+
+    pub(super) fn files(kind: &'static str, typed: &str, files: Vec<(&str, Vec<u8>)>, came: Came) -> Self {
+        let files = files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
+        Self { kind, typed: typed.to_owned(), files, way: Way::File, came }
+    }
+
+    pub(super) fn table(kind: &'static str, typed: &str, text: impl Into<Vec<u8>>, came: Came) -> Self {
+        Self { way: Way::Table, ..Self::file(kind, typed, text.into(), came) }
+    }
+
+    pub(super) fn lines(kind: &'static str, query: &str, text: impl Into<Vec<u8>>, came: Came) -> Self {
+        let files = vec![("lines".to_owned(), text.into())];
+        Self { kind, typed: query.to_owned(), files, way: Way::Lines, came }
+    }
+}
+
+/// What the command made of an input: what it is, and all that was said; or why not.
+fn tried(folder: &Path, way: Way, typed: &str) -> Result<(Is, String), String> {
+    let out = folder.join("out.sigmf-meta").display().to_string();
+    let read = |path: &str| {
+        let output = run(&["info", "--json", path]);
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let Some(channels) = said["channels"].as_array().map(Vec::len) else {
+            return Err(text(&output.stderr));
+        };
+        let is = Is(
+            said["sample_rate_hz"].as_f64().unwrap_or(0.0),
+            said["samples"].as_u64().unwrap_or(0),
+            channels,
+        );
+        Ok((is, said["notes"].to_string()))
+    };
+    let made = |output: Output| {
+        let said = text(&output.stderr);
+        if !output.status.success() {
+            return Err(said);
+        }
+        let collection = folder.join("out.sigmf-collection");
+        let opened = if collection.exists() { collection.display().to_string() } else { out.clone() };
+        read(&opened).map(|(is, _)| (is, said))
+    };
+    match way {
+        Way::File => read(typed),
+        Way::Table => made(run(&["convert", typed, &out, "--overwrite"])),
+        Way::Lines => made(fed(&format!("pipe:?format=text{typed}"), &out, &folder.join("lines"))),
+    }
+}
+
+fn fed(uri: &str, out: &str, lines: &Path) -> Output {
+    let mut child = grebe(&["record", uri, out, "--overwrite"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = fs::read(lines).unwrap();
+    let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+    let output = finish(child);
+    writing.join().unwrap();
+    output
+}
+
+/// The name that a refusal says to type.
+fn suggested(said: &str) -> Option<String> {
+    let quoted = said.trim_end().rsplit('\'').nth(1).filter(|name| name.contains('?'));
+    quoted.map(str::to_owned)
+}
+
+/// Nothing when all came as it should.
+fn wrong(input: &Input) -> Option<String> {
+    let folder = TempDir::new().unwrap();
+    for (name, bytes) in &input.files {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let typed = match input.way {
+        Way::Lines => input.typed.clone(),
+        _ => folder.path().join(&input.typed).display().to_string(),
+    };
+    let came = tried(folder.path(), input.way, &typed);
+    let is_said = |said: &str| !said.contains("[]") && said.len() > 2;
+    let fault = match (&input.came, &came) {
+        (Came::Right(right), Ok((is, said))) => {
+            let is_quiet = input.way != Way::File || !is_said(said);
+            (is != right || !is_quiet).then(|| format!("{is:?} with {said}, and not {right:?}"))
+        }
+        (Came::Noted(right, note), Ok((is, said))) => (is != right || !said.contains(note))
+            .then(|| format!("{is:?} with {said}, and not {right:?} with '{note}'")),
+        (Came::Refused(words, then), Err(said)) => {
+            let again = then.map(|right| {
+                let name = suggested(said).ok_or_else(|| "no name is said to be typed".to_owned())?;
+                let (is, _) = tried(folder.path(), input.way, &name)?;
+                if is == right { Ok(()) } else { Err(format!("what is said to be typed gives {is:?}")) }
+            });
+            let fails = again.and_then(Result::err);
+            (!said.contains(words) || fails.is_some()).then(|| format!("{said} {fails:?}"))
+        }
+        (_, came) => Some(format!("{came:?}")),
+    };
+    fault.map(|fault| format!("{}: {}: {fault}", input.kind, input.typed))
+}
+
+#[test]
+fn inputs_of_every_kind_are_right_or_noted_or_refused_with_words_that_work() {
+    let inputs: Vec<Input> =
+        [files::inputs(), tables::inputs(), lines::inputs()].into_iter().flatten().collect();
+    assert!(inputs.len() >= 120, "{}", inputs.len());
+    let wrong: Vec<String> = inputs.iter().filter_map(wrong).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), inputs.len(), wrong.join("\n"));
+    let mut counts: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
+    for input in &inputs {
+        let place = match input.came {
+            Came::Right(_) => 0,
+            Came::Noted(..) => 1,
+            Came::Refused(..) => 2,
+        };
+        counts.entry(input.kind).or_default()[place] += 1;
+    }
+    let mut told = String::from(
+        "\n| kind | right | right, with a note | refused, with what to type |\n|---|---|---|---|\n",
+    );
+    for (kind, [right, noted, refused]) in &counts {
+        told += &format!("| {kind} | {right} | {noted} | {refused} |\n");
+    }
+    crate::support::check_page("convert-and-find.md", "inputs", &told);
+}

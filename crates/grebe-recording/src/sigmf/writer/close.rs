@@ -1,0 +1,192 @@
+//! How a recording ends: closed, in parts, or by a disk that fails.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{SigmfSummary, SigmfWriter, summary};
+use crate::disk::DiskFile;
+use crate::error::Error;
+use crate::output::NameLock;
+use crate::sigmf::create::{Begun, Prepared};
+use crate::sigmf::metadata_writer::{Closed, Event, MetadataWriter};
+use crate::summary::RecordingSummary;
+
+/// A recording that got its last sample, and is being closed.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    metadata: Option<MetadataWriter>,
+    summary: Option<RecordingSummary>,
+    /// What it is opened by.
+    path: PathBuf,
+    data: Vec<Arc<DiskFile>>,
+    /// Until then nobody else records under this name.
+    _name: NameLock,
+}
+
+impl Closing {
+    /// Waits until it is closed.
+    ///
+    /// # Errors
+    /// As for [`SigmfWriter::finish`].
+    pub(crate) fn join(mut self) -> Result<(), Error> {
+        let Some(metadata) = self.metadata.take() else { return Ok(()) };
+        let closed = metadata.join();
+        let len_samples = closed.as_ref().ok().map(|closed| closed.len_samples);
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.path, len_samples);
+        }
+        let good_samples = closed?.len_samples;
+        match self.data.iter().find_map(|file| Some((file.path().to_owned(), file.failure()?))) {
+            Some((path, source)) => Err(Error::Write { path, source, good_samples }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SigmfWriter {
+    /// Goes on in another recording, of the same settings, with the next sample; the files before are closed by whoever joins what this returns.
+    /// Nothing is asked of the disk. Where the system gives no thread, all is as it was.
+    pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
+        let Begun { mut parts, metadata, files } = next.begin()?;
+        let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
+        let summary = self.makes_summary.then(summarize).flatten();
+        let mut before = std::mem::replace(&mut self.parts, parts);
+        before.iter_mut().for_each(|part| part.end.finish(&self.disk));
+        self.tell(Event::Finish);
+        let metadata = self.metadata.replace(metadata);
+        let data = before.iter().map(|part| part.end.file().clone()).collect();
+        self.lost_summaries += u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        // Its last block has come.
+        drop(before);
+        let summary = std::mem::replace(&mut self.summary, summary);
+        let name = std::mem::replace(&mut self.name, name);
+        let path = std::mem::replace(&mut self.files, files).swap_remove(0);
+        self.next_sample_index = None;
+        (self.taken_samples, self.segments, self.annotations) = (0, 0, 0);
+        Ok(Closing { metadata, summary, path, data, _name: name })
+    }
+
+    /// Hands what was buffered to the system, and waits until it has written that.
+    ///
+    /// # Errors
+    /// [`Error::Write`], as for [`write`](Self::write).
+    pub fn flush(&mut self) -> Result<(), Error> {
+        for part in 0..self.parts.len() {
+            let cut = self.parts[part].end.cut(&mut self.disk);
+            cut.map_err(|source| self.fall_back(part, source))?;
+        }
+        self.parts.iter().for_each(|part| part.end.file().settle());
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// For a stream that pauses: what has waited for long enough goes to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Write`], as for [`write`](Self::write).
+    pub(crate) fn pause(&mut self) -> Result<(), Error> {
+        if self.has_ended { Ok(()) } else { self.cut_if_due() }
+    }
+
+    /// Some times a second: what has waited for long enough goes to the disk, and a file that cannot be written any further is noticed,
+    /// though its next block is far from full.
+    #[inline]
+    pub(super) fn cut_if_due(&mut self) -> Result<(), Error> {
+        if !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
+            return Ok(());
+        }
+        self.parts.iter_mut().for_each(|part| part.end.cut_if_idle(&mut self.disk));
+        match self.failed() {
+            Some((part, source)) => Err(self.fall_back(part, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is left, waits until it is on the disk, and closes the recording: its metadata are complete from here on.
+    ///
+    /// # Errors
+    /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
+    /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
+    pub fn finish(mut self) -> Result<SigmfSummary, Error> {
+        self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
+        self.tell(Event::Finish);
+        let Some(metadata) = self.metadata.take() else { return Err(self.ended()) };
+        let closed = metadata.join();
+        let disk = self.disk_report();
+        self.end_summary(closed.as_ref().ok().map(|closed| closed.len_samples));
+        let Closed { len_samples, segments } = closed?;
+        if !self.has_ended
+            && let Some((part, source)) = self.failed()
+        {
+            let path = self.parts[part].end.file().path().to_owned();
+            return Err(Error::Write { path, source, good_samples: len_samples });
+        }
+        let files = std::mem::take(&mut self.files);
+        Ok(SigmfSummary { len_samples, segments, files, disk })
+    }
+
+    /// The first file that cannot be written any further, and why.
+    pub(super) fn failed(&self) -> Option<(usize, io::Error)> {
+        self.parts.iter().enumerate().find_map(|(part, data)| Some((part, data.end.file().failure()?)))
+    }
+
+    /// A write failed: all channels end where the last one succeeded for all.
+    #[cold]
+    pub(super) fn fall_back(&mut self, part: usize, source: io::Error) -> Error {
+        self.has_ended = true;
+        for part in &mut self.parts {
+            part.end.discard();
+            part.end.file().settle();
+        }
+        let good = self.parts.iter().map(|part| part.end.file().good_bytes() / part.frame_bytes() as u64);
+        self.taken_samples = good.min().unwrap_or(0);
+        let path = self.parts[part].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
+    }
+
+    #[cold]
+    pub(super) fn ended(&self) -> Error {
+        let source = io::Error::other("an earlier write failed");
+        let path = self.parts[0].end.file().path().to_owned();
+        Error::Write { path, source, good_samples: self.taken_samples }
+    }
+
+    /// Gives the summary its name where it is of the recording, which is closed and has so many samples per channel.
+    pub(super) fn end_summary(&mut self, len_samples: Option<u64>) {
+        self.parts.iter_mut().for_each(|part| part.end.untap());
+        if let Some(summary) = self.summary.take() {
+            summary.finish(&self.files[0], len_samples);
+        }
+    }
+}
+
+impl Drop for SigmfWriter {
+    fn drop(&mut self) {
+        if let Some(metadata) = self.metadata.take() {
+            self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
+            let _ = metadata.join();
+            self.end_summary(None);
+        }
+    }
+}
+
+#[cfg(test)]
+impl SigmfWriter {
+    /// Hands over what one file has, as where there is memory for no other.
+    pub(crate) fn cut(&mut self, part: usize) {
+        self.parts[part].end.cut(&mut self.disk).unwrap();
+    }
+
+    /// The disk is full behind so many bytes of a data file.
+    pub(crate) fn limit(&self, part: usize, bytes: u64) {
+        self.parts[part].end.file().limit(bytes);
+    }
+
+    /// The summary is behind.
+    pub(crate) fn lose_summary(&self) {
+        self.summary.as_ref().unwrap().lose();
+    }
+}

@@ -1,0 +1,244 @@
+//! Compressed files: unpacked into a file without a name, and then read as any other.
+//!
+//! Samples are read anywhere and again and again, so all of it is unpacked when it is opened, at the pace of one processor. The bytes lie
+//! beside the compressed file, or where temporary files lie, until the last reader has closed them.
+
+use std::borrow::Cow;
+use std::fs::{File, FileTimes};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::disk::free_bytes_of;
+use crate::error::Error;
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    fn of_name(path: &Path) -> Option<Self> {
+        match path.extension()?.to_ascii_lowercase().to_str()? {
+            "gz" => Some(Self::Gzip),
+            "zst" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
+    fn of_content(begin: &[u8]) -> Option<Self> {
+        match begin {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the name is that of a compressed file.
+pub(crate) fn is_packed(path: &Path) -> bool {
+    Packing::of_name(path).is_some()
+}
+
+/// What the file is called once it is unpacked.
+pub(crate) fn plain_name(path: &Path) -> Cow<'_, Path> {
+    if is_packed(path) { path.with_extension("").into() } else { path.into() }
+}
+
+/// Opens a file to be read: unpacked, where its name says that it is compressed.
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    if !is_packed(path) {
+        return Ok(file);
+    }
+    let packing = content(&file).map_err(Error::file("read", path))?;
+    packing.map_or_else(
+        || Err(Error::Content { path: path.into(), what: "is not compressed, as its name says".to_owned() }),
+        |packing| unpack(path, file, packing),
+    )
+}
+
+/// As [`open`], whatever the name says.
+pub(crate) fn open_by_content(path: &Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(Error::file("open", path))?;
+    match content(&file).map_err(Error::file("read", path))? {
+        Some(packing) => unpack(path, file, packing),
+        None => Ok(file),
+    }
+}
+
+fn content(mut file: &File) -> io::Result<Option<Packing>> {
+    let mut begin = Vec::new();
+    file.take(4).read_to_end(&mut begin)?;
+    file.rewind()?;
+    Ok(Packing::of_content(&begin))
+}
+
+fn unpack(path: &Path, file: File, packing: Packing) -> Result<File, Error> {
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+    unpacked(path, |out| match packing {
+        Packing::Gzip => io::copy(&mut MultiGzDecoder::new(&mut file), out).map(drop),
+        Packing::Zstd => unpack_zstd(&mut file, out),
+    })
+}
+
+/// All frames of a file; those that hold no data are skipped.
+fn unpack_zstd(file: &mut BufReader<File>, out: &mut Unpacked) -> io::Result<()> {
+    while let begin @ [_, ..] = file.fill_buf()? {
+        if begin.len() >= 8 && begin[1..4] == [0x2a, 0x4d, 0x18] && begin[0] & 0xf0 == 0x50 {
+            let bytes = u32::from_le_bytes([begin[4], begin[5], begin[6], begin[7]]);
+            io::copy(&mut file.take(8 + u64::from(bytes)), &mut io::sink())?;
+            continue;
+        }
+        let frame = StreamingDecoder::new(&mut *file);
+        io::copy(&mut frame.map_err(io::Error::other)?, out)?;
+    }
+    Ok(())
+}
+
+/// A file without a name, of what `fill` writes: beside `path`, or where temporary files lie, and as old as that.
+///
+/// # Errors
+/// [`Error::Content`]: what is read for it is damaged or cut off, or it would fill the disk; [`Error::File`].
+pub(crate) fn unpacked(
+    path: &Path,
+    fill: impl FnOnce(&mut Unpacked) -> io::Result<()>,
+) -> Result<File, Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile());
+    let file = file.map_err(Error::file("unpack", path))?;
+    let mut out = Unpacked { file, pending: Vec::with_capacity(BUFFER_BYTES), unchecked_bytes: 0 };
+    fill(&mut out).and_then(|()| out.hand_over()).map_err(|source| refusal(path, source))?;
+    let mut file = out.file;
+    if let Ok(modified) = path.metadata().and_then(|it| it.modified()) {
+        // Who keeps something of it beside it asks whether it has changed.
+        let _ = file.set_times(FileTimes::new().set_modified(modified));
+    }
+    file.seek(SeekFrom::Start(0)).map_err(Error::file("unpack", path))?;
+    Ok(file)
+}
+
+fn refusal(path: &Path, source: io::Error) -> Error {
+    let what = match source.kind() {
+        ErrorKind::UnexpectedEof => "is cut off: what it holds ends before its end".to_owned(),
+        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other => {
+            format!("cannot be unpacked: {source}")
+        }
+        _ => return Error::file("unpack", path)(source),
+    };
+    Error::Content { path: path.into(), what }
+}
+
+/// What is unpacked; it leaves some room on the disk, however much it would become.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    file: File,
+    pending: Vec<u8>,
+    unchecked_bytes: u64,
+}
+
+impl Unpacked {
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.pending)?;
+        self.unchecked_bytes += self.pending.len() as u64;
+        self.pending.clear();
+        if self.unchecked_bytes >= CHECK_BYTES {
+            self.unchecked_bytes = 0;
+            if free_bytes_of(&self.file).is_some_and(|bytes| bytes < SPARE_BYTES) {
+                let why =
+                    "it would fill the disk: unpack it yourself where there is more room, and open that";
+                return Err(io::Error::new(ErrorKind::InvalidData, why));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Unpacked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.pending.len() >= BUFFER_BYTES {
+            self.hand_over()?;
+        }
+        let length = bytes.len().min(BUFFER_BYTES - self.pending.len());
+        self.pending.extend_from_slice(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const BUFFER_BYTES: usize = 256 << 10;
+const CHECK_BYTES: u64 = 64 << 20;
+const SPARE_BYTES: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+    use crate::SampleFile;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    fn samples(path: &str) -> Vec<i16> {
+        let mut file = SampleFile::open(path).unwrap();
+        let length = file.len_samples() as usize;
+        file.block(0, length).unwrap().channel::<i16>(0).unwrap().into_owned()
+    }
+
+    #[test]
+    fn compressed_files_are_read_as_what_is_in_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        let all: Vec<i16> = (0..300_000).map(|at| (at * 7) as i16).collect();
+        let bytes: &[u8] = bytemuck::cast_slice(&all);
+        let (one, two) = bytes.split_at(100_002);
+        std::fs::write(place("x.i16.gz"), [gzip(one), gzip(two)].concat()).unwrap();
+        let skipped = [0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 9, 9, 9];
+        std::fs::write(place("x.i16.zst"), [&zstd(one)[..], &skipped, &zstd(two)].concat()).unwrap();
+        assert_eq!(samples(&place("x.i16.gz?rate=1k")), all);
+        assert_eq!(samples(&place("x.i16.zst?rate=1k")), all);
+        // Other options than the ending are in the name all the same.
+        std::fs::write(place("g001_433.92M_250k.cu8.gz"), gzip(&[1, 2, 3, 4])).unwrap();
+        let file = SampleFile::open(place("g001_433.92M_250k.cu8.gz")).unwrap();
+        assert_eq!((file.sample_rate_hz(), file.len_samples()), (250e3, 2));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left there");
+    }
+
+    #[test]
+    fn what_is_damaged_or_cut_off_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.i16.gz");
+        let whole = gzip(&[7; 100_000]);
+        let refused = |bytes: &[u8], says: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = SampleFile::open(&path).unwrap_err().to_string();
+            assert!(error.contains(says) && error.contains("x.i16.gz"), "{error}");
+        };
+        refused(&whole[..whole.len() / 2], "is cut off");
+        let mut damaged = whole.clone();
+        *damaged.iter_mut().rev().nth(5).unwrap() ^= 1;
+        refused(&damaged, "cannot be unpacked");
+        refused(b"RIFF", "is not compressed");
+        std::fs::rename(&path, folder.path().join("x.i16.zst")).unwrap();
+        let path = folder.path().join("x.i16.zst");
+        std::fs::write(&path, [&zstd(&[1; 9_000])[..], b"more"].concat()).unwrap();
+        let error = SampleFile::open(&path).unwrap_err().to_string();
+        assert!(error.contains("x.i16.zst"), "{error}");
+    }
+}
