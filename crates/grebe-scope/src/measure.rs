@@ -12,7 +12,6 @@ mod quantity;
 use crate::pyramid::RangeStats;
 use crate::value::Value;
 use edges::Edges;
-pub(crate) use levels::Bins;
 use levels::{LevelSet, Levels};
 use mean_edge::{MeanEdge, NoisyEdges, TRANSITION};
 pub use quantity::{Dimension, Quantity, Running};
