@@ -8,6 +8,7 @@ mod head;
 mod keyboard;
 mod labels;
 mod lanes;
+mod layout;
 mod marks;
 mod overview;
 mod panes;

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use grebe_scope::{Acquisition, Density, Engineering, Error as ScopeError};
 
-use crate::data::lane::{LaneId, PerLane};
+use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
-
-/// Lowest and highest raw count that the densities cover, of the lanes that have one.
-pub(crate) type Ranges = Arc<PerLane<(f64, f64)>>;
+use crate::data::viewport::Ranges;
 
 /// How often the trace of one lane passed each cell.
 #[derive(Debug, Clone, PartialEq)]

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::data::core::ScopeCore;
-    use crate::data::measure::Scales;
+    use crate::data::viewport::Scales;
     use crate::data::viewport::SpectrumSettings;
 
     fn frame<T: Sample>(first: u64, samples: &[T]) -> Batch {

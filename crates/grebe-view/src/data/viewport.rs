@@ -1,15 +1,15 @@
 //! What a front end asks for.
 
-use grebe_scope::{
-    Interpolation, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
-};
+use std::sync::Arc;
 
-use crate::data::lane::LaneMask;
+use grebe_scope::{
+    Interpolation, Scale, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
-use crate::data::measure::Scales;
-use crate::data::persistence::Ranges;
 use crate::data::trigger::TriggerSettings;
-use crate::data::xy::XySettings;
 
 /// The part of the stream to show, how wide, and what to compute of it.
 ///
@@ -71,6 +71,27 @@ pub struct SpectrumSettings {
     pub(crate) waterfall: Option<usize>,
     /// The part that signals are measured in, as parts of the rate; `None`: all of it.
     pub band: Option<(f64, f64)>,
+}
+
+/// What the numbers of the lanes that are to be measured stand for.
+pub(crate) type Scales = Arc<PerLane<Scale>>;
+
+/// Lowest and highest raw count that the densities cover, of the lanes that have one.
+pub(crate) type Ranges = Arc<PerLane<(f64, f64)>>;
+
+/// What is drawn over what, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct XySettings {
+    pub(crate) x: LaneId,
+    pub(crate) y: LaneId,
+    /// Lowest and highest raw count to the right, and upwards.
+    pub(crate) x_range: (f64, f64),
+    pub(crate) y_range: (f64, f64),
+    /// Cells to the right, and upwards.
+    pub(crate) size: (usize, usize),
+    /// Samples from a point to the next: those of a symbol. `None`: each is a point.
+    #[serde(default)]
+    pub(crate) every: Option<f64>,
 }
 
 impl Default for SpectrumSettings {

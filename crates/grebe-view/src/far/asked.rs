@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
 use crate::data::math::{MathInput, MathOperation, MathSettings};
+use crate::data::viewport::XySettings;
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
-use crate::data::xy::XySettings;
 use crate::far::control::Wish;
-use crate::far::finding::FarSought;
-pub(crate) use trigger::FarTrigger;
+use crate::far::sought::FarSought;
+pub(crate) use trigger::{FarTrigger, SPAN_MAX};
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -335,7 +335,6 @@ const DENSITIES_MAX: usize = 8;
 const TRANSFORM_MAX: usize = 1 << 16;
 const AVERAGES_MAX: u32 = 1000;
 const SPAN_MIN: f64 = 1e-12;
-pub(crate) const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -13,14 +13,14 @@ use crate::data::feed::ScopeFeed;
 use crate::data::finding::{Finder, Finding, FindingSide, FoundEvent, Sought};
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::link::ScopeLink;
-use crate::data::measure::Scales;
 use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerMode, TriggerSettings};
+use crate::data::viewport::Scales;
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use crate::far::columns::tests::assert_same_bits;
 use crate::model::generator::{GeneratorRemote, GeneratorWish};
-use crate::model::keep::{KeptStretch, StretchKeeper};
+use crate::model::keeper::{KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 use crate::testing::{batch, sine_batch};
 
@@ -307,7 +307,7 @@ fn all_that_a_scope_knows_comes_too() {
             ..SpectrumSettings::default()
         }),
         persistence: Some(Arc::new([(LaneId::real(0), (-12_000.0, 12_000.0))].into_iter().collect())),
-        xy: Some(crate::data::xy::XySettings {
+        xy: Some(crate::data::viewport::XySettings {
             x: LaneId::real(0),
             y: LaneId::real(1),
             x_range: (-12_000.0, 12_000.0),

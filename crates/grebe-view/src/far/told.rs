@@ -13,10 +13,11 @@ use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
 use crate::data::status::SourceStatus;
 use crate::data::told::{Change, ChangeMark};
-use crate::data::trigger::{TriggerRate, TriggerState, TriggerView};
+use crate::data::trigger::{TriggerRate, TriggerView};
 use crate::far::FarMessage;
 use crate::far::asked::{FarTrigger, first_source};
 use crate::far::control::Offered;
+use crate::far::picture::Triggered;
 use crate::model::receiver::Tuned;
 
 /// A message of a server but pictures.
@@ -189,15 +190,6 @@ struct FarTone {
     sinad_db: f64,
     thd_db: Option<f64>,
     enob: f64,
-}
-
-/// Where the trigger of one picture stands: what of it is said with each.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Triggered {
-    pub(crate) state: TriggerState,
-    pub(crate) at: Option<f64>,
-    pub(crate) level: f64,
-    pub(crate) upper: f64,
 }
 
 impl Facts {

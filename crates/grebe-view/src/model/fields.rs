@@ -32,7 +32,7 @@ impl ViewModel {
     /// What stands in a field.
     pub(crate) fn field_text(&self, field: Field) -> String {
         let exact = |value: f64, unit: &str| Engineering::new(value, unit).digits(9).to_string();
-        let axis_unit = self.picture.axis_unit();
+        let axis_unit = self.seen.picture.axis_unit();
         let settings = &self.controls.trigger.settings;
         let time = |time: Option<f64>| time.map_or(String::new(), |time| exact(time, axis_unit));
         let of = |channel: usize| self.controls.lanes.setup(self.channel_lane(channel));
@@ -49,7 +49,7 @@ impl ViewModel {
             }
             Field::Holdoff => exact(settings.holdoff_s, axis_unit),
             Field::Corner => {
-                let corner = settings.coupling.corner_hz(self.picture.span());
+                let corner = settings.coupling.corner_hz(self.seen.picture.span());
                 exact(corner.unwrap_or(1.0), self.corner_unit())
             }
             Field::PulseMin => time(settings.pulse_min_s),
@@ -67,7 +67,7 @@ impl ViewModel {
     /// # Errors
     /// One line for a person: the text means nothing there.
     pub(crate) fn set_field(&mut self, field: Field, text: &str) -> Result<(), String> {
-        let axis_unit = self.picture.axis_unit();
+        let axis_unit = self.seen.picture.axis_unit();
         let number = |unit: &str, fits: fn(f64) -> bool| {
             let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
             let value = parse_quantity(text.trim(), unit).filter(fits);
@@ -110,13 +110,13 @@ impl ViewModel {
                 }
             }
         }
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
         Ok(())
     }
 
     /// The unit of frequencies where the axis counts seconds, or samples.
     fn corner_unit(&self) -> &'static str {
-        if self.picture.axis_unit() == "s" { "Hz" } else { "/S" }
+        if self.seen.picture.axis_unit() == "s" { "Hz" } else { "/S" }
     }
 }
 

@@ -8,12 +8,12 @@ use super::widget::{Rgb, Widget, rgb};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerKind;
+use crate::model::action::Question;
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
 use crate::model::controls::GROUP;
 use crate::model::fields::Field;
-use crate::model::prompt::Question;
 use crate::model::receiver::Tunable;
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
 /// Rows of what can be pressed or typed into.
@@ -33,7 +33,7 @@ pub(super) fn panels(model: &ViewModel, is_source_open: bool) -> Vec<Panel> {
         let close = close("close  (g)", Action::Segments);
         all.push(Panel { name: "last triggers", close, rows: trigger_rows(model) });
     }
-    if let Some(found) = &model.found {
+    if let Some(found) = &model.open.found {
         let title = if found.is_over() { "close  (esc)" } else { "look no further  (esc)" };
         let close = Widget::deed("\u{d7}", title, Deed::EndFind);
         all.push(Panel { name: "found", close, rows: found_rows(model) });
@@ -55,7 +55,7 @@ fn color(model: &ViewModel, lane: LaneId) -> Rgb {
 
 fn channel_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let controls = &model.controls;
-    let Some(stream) = model.picture.stream else { return Vec::new() };
+    let Some(stream) = model.seen.picture.stream else { return Vec::new() };
     let mut rows = Vec::new();
     if stream.format.is_complex() {
         let part = |part: Part| {
@@ -203,7 +203,7 @@ fn trigger_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     }
     let segments = model.segments();
     let newest = segments.first().map_or(0.0, |segment| segment.at);
-    let (rate, unit) = (model.picture.rate_or_one(), model.picture.axis_unit());
+    let (rate, unit) = (model.seen.picture.rate_or_one(), model.seen.picture.axis_unit());
     if segments.is_empty() {
         rows.push(vec![Widget::label("none yet: choose auto, normal or single")]);
     }
@@ -226,7 +226,7 @@ fn trigger_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
 
 /// How far a search came, and what it found: around what is shown, where that is more than a list holds.
 fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
-    let Some(found) = &model.found else { return Vec::new() };
+    let Some(found) = &model.open.found else { return Vec::new() };
     let ask = Action::Ask(Question::Find);
     let mut rows = vec![
         vec![Widget::button(found.words.clone(), "search for something else  (\")", ask).is("wide")],

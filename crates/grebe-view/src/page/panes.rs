@@ -7,9 +7,9 @@ use super::asked::{Deed, Sizes};
 use super::drawn::rounded;
 use super::widget::{Rgb, Widget, rgb};
 use crate::data::lane::LaneId;
+use crate::model::action::Question;
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::setting::Setting;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
@@ -86,7 +86,7 @@ impl Spectrum {
         let range = model.spectrum_range();
         let (width, height) = sizes.spectrum;
         let ticks = Ticks::new(range.bottom, range.top, (height / 24.0).clamp(3.0, 10.0) as u32);
-        let view = model.picture.spectrum.clone();
+        let view = model.seen.picture.spectrum.clone();
         let channels = view.iter().flat_map(|view| &view.channels);
         let peaks = channels.clone().filter(|channel| !channel.peaks.is_empty()).zip(model.peak_rows(1));
         let peaks = peaks.filter_map(|(channel, row)| {
@@ -149,15 +149,15 @@ impl Waterfall {
         }
         let range = model.spectrum_range();
         let (width, height) = sizes.waterfall;
-        let view = model.picture.spectrum.clone();
+        let view = model.seen.picture.spectrum.clone();
         let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
         let mut words = model.channel_label(model.selected().channel);
         if let Some(sampled) = waterfall.and_then(|waterfall| waterfall.words()) {
             words = format!("{words}  {sampled}");
         }
         let ages = waterfall.map(|waterfall| {
-            let seconds = waterfall.span_samples / model.picture.rate_or_one();
-            let unit = model.picture.axis_unit();
+            let seconds = waterfall.span_samples / model.seen.picture.rate_or_one();
+            let unit = model.seen.picture.axis_unit();
             let ticks = Ticks::of_unit(-seconds, 0.0, (height / 24.0).clamp(3.0, 6.0) as u32, unit);
             placed(ValueRange { bottom: -seconds, top: 0.0 }, &ticks, unit)
         });
@@ -190,7 +190,7 @@ impl Xy {
             let setup = model.setup(lane);
             [low, high].map(|count| rounded(range.part_of(setup.value(count))))
         };
-        let place = model.picture.xy.as_ref().map(|view| {
+        let place = model.seen.picture.xy.as_ref().map(|view| {
             let [left, right] = parts(x.lane, x.range, view.settings.x_range);
             let [low, high] = parts(y.lane, y.range, view.settings.y_range);
             [left, right, low, high]

@@ -24,7 +24,7 @@ use crate::model::channel::ChannelSetup;
 use crate::model::generator::GeneratorWish;
 use crate::model::keys::{all_keys, key_action};
 use crate::model::options::ViewOptions;
-use crate::model::sources::{Opened, SourceMenu};
+use crate::model::options::{Opened, SourceMenu};
 use crate::model::view_model::ViewModel;
 use crate::png;
 
@@ -194,7 +194,7 @@ impl PageSession {
             Deed::Act(action) => self.act(action),
             Deed::Settings(lane) => model.open_settings(lane),
             Deed::Show { ending, samples } if samples > 0.0 => {
-                model.controls.time.show_stretch(&model.picture, ending, samples);
+                model.controls.time.show_stretch(&model.seen.picture, ending, samples);
             }
             Deed::Show { .. } => {}
             Deed::Zoom { is_shorter, at } => model.zoom(is_shorter, at.clamp(0.0, 1.0)),
@@ -229,7 +229,7 @@ impl PageSession {
             }
             Deed::Trigger(at) => model.show_segment(at),
             Deed::Found(place) => {
-                let event = model.found.as_ref().and_then(|found| found.events.get(place).copied());
+                let event = model.open.found.as_ref().and_then(|found| found.events.get(place).copied());
                 event.into_iter().for_each(|event| model.show_found(event));
             }
             Deed::EndFind => drop(model.end_find()),

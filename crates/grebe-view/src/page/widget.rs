@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::asked::Deed;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
 use crate::model::fields::Field;
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
 pub(super) type Rgb = [u8; 3];

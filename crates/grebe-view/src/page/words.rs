@@ -9,13 +9,13 @@ use super::panes::{Spectrum, Waterfall, Xy};
 use super::widget::{Rgb, Widget, rgb};
 use crate::data::picture::LaneColumns;
 use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat};
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
-use crate::model::hud::{Item, Tone};
 use crate::model::keys::keys;
-use crate::model::prompt::Question;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::seen::hud::{Item, Tone};
+use crate::model::setting::Setting;
 use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::view_model::ViewModel;
 
@@ -101,7 +101,7 @@ impl Words {
         let waterfall = Waterfall::of(model, sizes);
         let model = &*model;
         let menu = model.options.sources.as_ref().filter(|_| model.has_sources());
-        let hud = &model.hud;
+        let hud = &model.seen.hud;
         let items = |items: &[Item]| items.iter().map(item).collect::<Vec<_>>();
         let has_costs = !hud.costs.is_empty();
         let costs = has_costs.then(|| ("", hud.costs.clone(), tone(Tone::Plain)));
@@ -116,7 +116,7 @@ impl Words {
             facts: items(&hud.facts).into_iter().chain(costs).collect(),
             losses: items(&hud.losses),
             notice: hud.notice.clone().or(hud.advice.clone()).unwrap_or_default(),
-            exact: match (model.picture.is_estimated, model.controls.time.is_held()) {
+            exact: match (model.seen.picture.is_estimated, model.controls.time.is_held()) {
                 (true, _) => "some samples of each column so far",
                 (false, true) => "exact",
                 (false, false) => "",
@@ -132,7 +132,7 @@ impl Words {
                 title: model.list_title(),
                 rows: {
                     let entries = model.list_entries().into_iter().enumerate();
-                    let row = |(place, entry): (usize, crate::model::choices::Entry)| Widget {
+                    let row = |(place, entry): (usize, crate::model::open::Entry)| Widget {
                         is_on: Some(entry.is_on),
                         ..Widget::button(entry.text, "", Action::Choose(place))
                     };
@@ -140,7 +140,7 @@ impl Words {
                 },
                 marked: list.marked,
             }),
-            prompt: model.prompt.as_ref().map(|prompt| Prompt {
+            prompt: model.open.prompt.as_ref().map(|prompt| Prompt {
                 question: model.question_words(),
                 text: prompt.text.clone(),
                 refused: prompt.refused.clone().unwrap_or_default(),
@@ -197,7 +197,7 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
     };
     let mut tools = vec![
         Widget::button("\u{2212}", "longer time span  (-)", Action::Longer),
-        Widget::label(model.hud.division.clone()).is("division"),
+        Widget::label(model.seen.hud.division.clone()).is("division"),
         Widget::button("+", "shorter time span  (+)", Action::Shorter),
         Widget::button("fit", "all of the recording, of the history  (home or *)", Action::FitAll),
         Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
@@ -233,12 +233,12 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
 
 /// The trigger's row.
 fn trigger_row(model: &ViewModel) -> Vec<Widget> {
-    let mode = model.controls.mode(&model.picture);
+    let mode = model.controls.mode(&model.seen.picture);
     let mut row: Vec<Widget> = MODES
         .map(|(choice, words, title)| Widget::toggle(words, title, Action::Trigger(choice), mode == choice))
         .to_vec();
     let settings = &model.controls.trigger.settings;
-    if let Some(trigger) = &model.hud.trigger {
+    if let Some(trigger) = &model.seen.hud.trigger {
         let auto = if settings.level.is_none() { " auto" } else { "" };
         let level = format!("{}{auto}", trigger.level);
         let kind = format!("{} {}", trigger.kind.name(), trigger.time);
@@ -262,9 +262,9 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
     row.push(Widget::toggle("triggers", "the last triggers, to go to each  (g)", Action::Segments, is_open));
     if model.has_finder() {
         let ask = Action::Ask(Question::Find);
-        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.found.is_some()));
+        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.open.found.is_some()));
     }
-    if let Some(trigger) = &model.hud.trigger {
+    if let Some(trigger) = &model.seen.hud.trigger {
         let class = match trigger.state {
             TriggerState::Triggered => "trigger-state good",
             TriggerState::Free => "trigger-state",
@@ -279,7 +279,7 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
 fn values_at(model: &ViewModel, at: f64) -> Vec<(String, Rgb)> {
     let theme = model.controls.theme.colors();
     let (start, end, _) = model.axis();
-    let time = Engineering::new(start + at * (end - start), model.picture.axis_unit()).digits(6);
+    let time = Engineering::new(start + at * (end - start), model.seen.picture.axis_unit()).digits(6);
     let value = |data: &LaneColumns| {
         let setup = model.setup(data.lane);
         let show =
@@ -295,7 +295,7 @@ fn values_at(model: &ViewModel, at: f64) -> Vec<(String, Rgb)> {
         };
         Some((words, rgb(setup.trace_color(data.lane, &theme))))
     };
-    let values = model.picture.lanes.iter().filter_map(value);
+    let values = model.seen.picture.lanes.iter().filter_map(value);
     [(time.to_string(), rgb(theme.cursor))].into_iter().chain(values).collect()
 }
 

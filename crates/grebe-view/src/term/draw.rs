@@ -13,9 +13,9 @@ use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
-use crate::model::hud::{RunState, Tone};
 use crate::model::keys::keys;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::seen::hud::{RunState, Tone};
 use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -104,7 +104,7 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn head(&self, width: usize) -> [Line<'static>; 2] {
-        let hud = &self.model.hud;
+        let hud = &self.model.seen.hud;
         let state_style = match hud.state {
             RunState::Live | RunState::Recording => self.good(),
             RunState::Paused => Style::new().fg(Color::Yellow),
@@ -151,7 +151,7 @@ impl<'a> ScopeScreen<'a> {
 
     /// All channels: a lane each, or one for all with the selected channel in front.
     fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
-        let count = self.model.picture.lanes.len() as u16;
+        let count = self.model.seen.picture.lanes.len() as u16;
         if !self.model.controls.show.overlay {
             // Lower ones cannot be read: those around the selected are shown.
             let room = (area.height / LANE_HEIGHT_MIN).clamp(1, count.max(1));
@@ -172,7 +172,7 @@ impl<'a> ScopeScreen<'a> {
             return;
         }
         let front = self.model.front_lane();
-        let order = (0..self.model.picture.lanes.len()).filter(|&place| place != front).chain([front]);
+        let order = (0..self.model.seen.picture.lanes.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
         // The front lane is drawn first for its grid, and once more to be in front.
         for (turn, place) in [front].into_iter().chain(order).enumerate() {
@@ -217,7 +217,7 @@ impl<'a> ScopeScreen<'a> {
     /// One channel; returns the width of its name.
     fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
         let range = self.model.range(place);
-        let data = &self.model.picture.lanes[place];
+        let data = &self.model.seen.picture.lanes[place];
         let setup = self.model.setup(data.lane);
         let plot = self.plot_of(area);
         let (start, end, divisions) = self.model.axis();
@@ -351,7 +351,7 @@ impl<'a> ScopeScreen<'a> {
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
         let (start, end, ticks) = self.model.axis();
         let every = if self.plot_of(area).width < 100 { 5 } else { 2 };
-        self.axis_labels(area, [start, end], &ticks, self.model.picture.axis_unit(), every, buf);
+        self.axis_labels(area, [start, end], &ticks, self.model.seen.picture.axis_unit(), every, buf);
     }
 
     /// Labels of every `every`th tick.
@@ -453,7 +453,7 @@ impl Widget for &mut ScopeScreen<'_> {
         let table = self.table_lines(area.width);
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
-        let count = self.model.picture.lanes.len() as u16;
+        let count = self.model.seen.picture.lanes.len() as u16;
         let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
         let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
         let traces = Rect { height: lanes.height - below_lanes, ..lanes };

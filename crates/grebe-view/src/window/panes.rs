@@ -9,15 +9,15 @@ use grebe_scope::{Engineering, parse_quantity};
 
 use super::labels::{GUTTER_MIN, gutter, name_it};
 use super::lanes::color32;
+use super::layout::Layout;
 use super::style;
-use super::tiles::Layout;
 use crate::data::lane::{LaneId, PerLane};
 use crate::data::link::ScopeLink;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
-use crate::model::hud::{RunState, STALE_NS};
 use crate::model::options::ViewOptions;
+use crate::model::seen::hud::{RunState, STALE_NS};
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 use crate::png;
 
@@ -117,7 +117,8 @@ impl ScopePanes {
             let ctx = ui.ctx().clone();
             ctx.request_repaint();
             self.model.link.on_picture(move || ctx.request_repaint());
-            let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
+            let title =
+                egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.seen.hud.source));
             ui.ctx().send_viewport_cmd(title);
             (self.densities, self.waterfall, self.xy_texture) = Default::default();
         }
@@ -155,8 +156,8 @@ impl ScopePanes {
         if self.model.is_opening() {
             ctx.request_repaint_after(OPENING_INTERVAL);
         }
-        if self.model.hud.state == RunState::Live {
-            let age_ns = monotonic_ns().saturating_sub(self.model.picture.newest_arrival_ns);
+        if self.model.seen.hud.state == RunState::Live {
+            let age_ns = monotonic_ns().saturating_sub(self.model.seen.picture.newest_arrival_ns);
             ctx.request_repaint_after(Duration::from_nanos(STALE_NS.saturating_sub(age_ns) + 1_000_000));
         }
     }
@@ -241,7 +242,7 @@ impl ScopePanes {
 
     #[cfg(test)]
     pub(super) fn lanes_shown(&self) -> String {
-        let lanes: Vec<_> = self.model.picture.lanes.iter().map(|data| data.lane.to_string()).collect();
+        let lanes: Vec<_> = self.model.seen.picture.lanes.iter().map(|data| data.lane.to_string()).collect();
         lanes.join(" ")
     }
 }

@@ -10,14 +10,14 @@ use super::panes::ScopePanes;
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
 use crate::model::controls::GROUP;
+use crate::model::setting::Setting;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 impl ScopePanes {
     pub(super) fn side_width(&self) -> f32 {
         let show = self.model.controls.show;
-        if show.channel_panel || show.segments || self.model.found.is_some() { WIDTH } else { 0.0 }
+        if show.channel_panel || show.segments || self.model.open.found.is_some() { WIDTH } else { 0.0 }
     }
 
     pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {
@@ -42,8 +42,8 @@ impl ScopePanes {
 
     fn channel_panel(&mut self, ui: &mut egui::Ui) {
         self.panel_head(ui, "channels", Action::Channels, "close  (l)");
-        let count = self.model.picture.stream.map_or(0, |stream| stream.channels);
-        if self.model.picture.stream.is_some_and(|stream| stream.format.is_complex()) {
+        let count = self.model.seen.picture.stream.map_or(0, |stream| stream.channels);
+        if self.model.seen.picture.stream.is_some_and(|stream| stream.format.is_complex()) {
             self.part_row(ui);
         }
         if count > GROUP {
@@ -264,8 +264,8 @@ impl ScopePanes {
         let segments = self.model.segments();
         let theme = self.theme();
         let newest = segments.first().map_or(0.0, |segment| segment.at);
-        let rate = self.model.picture.rate_or_one();
-        let unit = self.model.picture.axis_unit();
+        let rate = self.model.seen.picture.rate_or_one();
+        let unit = self.model.seen.picture.axis_unit();
         if segments.is_empty() {
             ui.label(RichText::new("none yet: choose auto, normal or single").color(color32(theme.text_dim)));
         }

@@ -7,13 +7,13 @@ use grebe_scope::{Engineering, Ticks};
 
 use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
+use super::layout::Pane;
 use super::panes::ScopePanes;
 use super::quads;
-use super::tiles::Pane;
 use crate::data::spectrum::WaterfallView;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
+use crate::model::setting::Setting;
 use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
@@ -106,7 +106,7 @@ impl ScopePanes {
 
     /// The highest peak of each channel, at its place.
     fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
-        let Some(view) = &self.model.picture.spectrum else { return };
+        let Some(view) = &self.model.seen.picture.spectrum else { return };
         let theme = self.theme();
         let rows = self.model.peak_rows(1);
         let mut taken: Vec<Rect> = Vec::new();
@@ -198,7 +198,7 @@ impl ScopePanes {
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.model.spectrum_range();
-        let view = self.model.picture.spectrum.clone();
+        let view = self.model.seen.picture.spectrum.clone();
         if let Some(waterfall) = view.as_ref().and_then(|view| view.waterfall.as_ref()) {
             self.upload_waterfall(ui.ctx(), waterfall.number, waterfall, range);
             if let Some((_, _, texture)) = &self.waterfall {
@@ -208,7 +208,7 @@ impl ScopePanes {
             }
         }
         if let Some(times) = self.model.waterfall_times() {
-            let unit = self.model.picture.axis_unit();
+            let unit = self.model.seen.picture.axis_unit();
             let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;
             let rows = Ticks::of_unit(times.bottom, times.top, most, unit);
             level_labels(ui, &theme, plot, times, &rows, unit);

@@ -224,10 +224,10 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     assert_eq!(harness.state().lanes_shown(), "1 2 3 math");
     let model = &harness.state().model;
     let value = |channel: usize, place: usize| {
-        let column = model.picture.lanes[channel].columns[place];
-        model.setup(model.picture.lanes[channel].lane).value(f64::from(column.min))
+        let column = model.seen.picture.lanes[channel].columns[place];
+        model.setup(model.seen.picture.lanes[channel].lane).value(f64::from(column.min))
     };
-    let place = model.picture.lanes[0].columns.len() / 3;
+    let place = model.seen.picture.lanes[0].columns.len() / 3;
     assert!(
         (value(3, place) - (value(0, place) - value(1, place))).abs() < 0.1,
         "the same columns, less wide"
@@ -237,7 +237,7 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.get_by_label("dA/dt").click();
     harness.run();
     let model = &harness.state().model;
-    let measured = model.picture.measured.iter().find(|it| it.lane.is_math()).unwrap();
+    let measured = model.seen.picture.measured.iter().find(|it| it.lane.is_math()).unwrap();
     let height = measured.set.get(grebe_scope::Quantity::PeakToPeak).unwrap();
     assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
     assert_eq!(model.setup(LaneId::MATH).unit, "V/s");
@@ -274,7 +274,7 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     harness.run();
     let setup = harness.state().model.setup(LaneId::real(1));
     assert!(setup.scale == -1.0 && setup.label(LaneId::real(1)) == "2 probe");
-    let mean = harness.state().model.picture.lanes[1].mean;
+    let mean = harness.state().model.seen.picture.lanes[1].mean;
     assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
 }
 
@@ -491,7 +491,7 @@ fn the_last_triggers_can_be_seen_again_and_kept() {
     assert_eq!((shown.len(), shown[0].label.as_deref()), (1, Some("pin 1")));
     let before = all.iter().position(|segment| segment.is_shown).unwrap();
     assert_eq!(shown[0].at, all[(before + 1).min(all.len() - 1)].at, "the one before");
-    let picture = &model.picture;
+    let picture = &model.seen.picture;
     let place = (shown[0].at - picture.left_index) / picture.span_samples;
     assert!((place - 0.5).abs() < 0.01, "it stands where triggers do: {place}");
     harness.get_by_label("PAUSED");

@@ -9,17 +9,17 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerState};
+use crate::model::action::Question;
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
-use crate::model::hud::DC;
-use crate::model::prompt::Question;
+use crate::model::seen::hud::DC;
+use crate::model::setting::Setting;
 
 impl ScopePanes {
     pub(super) fn trigger(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
         let start = ui.cursor().left_top();
         ui.label(RichText::new("trigger").color(color32(theme.text_dim)));
-        let mode = self.model.controls.mode(&self.model.picture);
+        let mode = self.model.controls.mode(&self.model.seen.picture);
         for (choice, name, hint) in MODES {
             self.toggle(ui, mode == choice, name, hint, Action::Trigger(choice));
         }
@@ -27,7 +27,7 @@ impl ScopePanes {
             let hint = "search all of the history for it  (\")";
             self.button(ui, "find", hint, Action::Ask(Question::Find));
         }
-        if let Some(trigger) = self.model.hud.trigger.clone() {
+        if let Some(trigger) = self.model.seen.hud.trigger.clone() {
             let source = format!("{} {}", trigger.source, trigger.level);
             let hint =
                 "the channel that triggers  (r); drag its level at the right edge  (\u{2191} \u{2193} 0)";
@@ -58,12 +58,12 @@ impl ScopePanes {
 
     /// Coupling and holdoff: in a menu, and above the list of the last triggers.
     pub(super) fn trigger_input(&mut self, ui: &mut egui::Ui) {
-        let Some(trigger) = &self.model.hud.trigger else { return };
+        let Some(trigger) = &self.model.seen.hud.trigger else { return };
         let is_dc = trigger.coupling == DC;
         let settings = self.model.controls.trigger.settings;
-        let unit = self.model.picture.axis_unit();
+        let unit = self.model.seen.picture.axis_unit();
         let hertz = if unit == "s" { "Hz" } else { "/S" };
-        let corner = settings.coupling.corner_hz(self.model.picture.span());
+        let corner = settings.coupling.corner_hz(self.model.seen.picture.span());
         let corner = corner.unwrap_or(1.0);
         let dim = color32(self.theme().text_dim);
         egui::Grid::new("trigger sees").num_columns(2).spacing([8.0, 5.0]).show(ui, |ui| {
@@ -101,7 +101,7 @@ impl ScopePanes {
 
     /// How far the signal goes back before it triggers again; 0 leaves it to the scope.
     fn trigger_hysteresis(&mut self, ui: &mut egui::Ui) {
-        let Some(trigger) = self.model.picture.trigger else { return };
+        let Some(trigger) = self.model.seen.picture.trigger else { return };
         let (value, unit) = self.model.trigger_hysteresis(&trigger);
         let hint =
             "how far the signal goes back before it triggers again; 0: 0.3 divisions, more where it is noisy";
@@ -118,7 +118,7 @@ impl ScopePanes {
     /// How wide a pulse is, or how long a dropout; 0 leaves it to the scope.
     fn trigger_times(&mut self, ui: &mut egui::Ui) {
         let settings = self.model.controls.trigger.settings;
-        let unit = self.model.picture.axis_unit();
+        let unit = self.model.seen.picture.axis_unit();
         let dim = color32(self.theme().text_dim);
         let mut field = |ui: &mut egui::Ui, name: &'static str, now: Option<f64>, hint: &str| {
             ui.label(RichText::new(name).color(dim)).on_hover_text(hint);

@@ -6,14 +6,14 @@ use grebe_scope::Ticks;
 
 use super::labels::{AXIS_HEIGHT, axis_labels, level_labels};
 use super::lanes::{Lane, LanePainter};
+use super::layout::Pane;
 use super::panes::ScopePanes;
 use super::quads;
 use super::spectrum::ramp;
-use super::tiles::Pane;
 use crate::data::xy::XyView;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::action::Question;
+use crate::model::setting::Setting;
 use crate::model::xy::XyAxis;
 
 impl ScopePanes {
@@ -50,10 +50,10 @@ impl ScopePanes {
         };
         painter.grid(&lane, &upwards, &divisions);
         ui.painter().add(quads::shape(self.slot("xy"), area, painter.quads));
-        if let Some(view) = self.model.picture.xy.clone() {
+        if let Some(view) = self.model.seen.picture.xy.clone() {
             self.upload_xy(ui.ctx(), &view);
         }
-        if let (Some((_, texture)), Some(view)) = (&self.xy_texture, &self.model.picture.xy) {
+        if let (Some((_, texture)), Some(view)) = (&self.xy_texture, &self.model.seen.picture.xy) {
             // Made for the axes of a moment ago, it stands where its values are.
             let parts = |axis: &XyAxis, (low, high): (f64, f64)| {
                 let setup = self.model.setup(axis.lane);

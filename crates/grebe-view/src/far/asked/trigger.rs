@@ -3,7 +3,6 @@
 use grebe_scope::Slope;
 use serde::{Deserialize, Serialize};
 
-use super::SPAN_MAX;
 use crate::data::lane::LaneId;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
 
@@ -95,3 +94,5 @@ impl Default for FarTrigger {
         FarTrigger::new(&TriggerSettings::new(TriggerMode::Auto))
     }
 }
+
+pub(crate) const SPAN_MAX: f64 = 1e13;
