@@ -15,7 +15,6 @@ from pathlib import Path
 
 # Files in circles that are there yet. A number goes down, never up; a crate without a row has none.
 LEFT = {
-    "grebe-view": 49,
 }
 
 # Lines of a file, its tests included.
@@ -26,9 +25,6 @@ LONG = {
     "crates/grebe-recording/src/sigmf/writer.rs": 718,
     "crates/grebe-stages/src/bridges/text/columns.rs": 532,
     "crates/grebe-stages/src/bridges/text/source.rs": 533,
-    "crates/grebe-view/src/far/tests.rs": 601,
-    "crates/grebe-view/src/term/draw.rs": 561,
-    "crates/grebe-view/src/window/tests.rs": 587,
 }
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -78,6 +78,8 @@ mod error;
 mod iq;
 mod line;
 mod measure;
+#[cfg(feature = "serde")]
+mod or_word;
 mod pyramid;
 #[cfg(feature = "raster")]
 pub mod raster;

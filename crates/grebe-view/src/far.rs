@@ -14,6 +14,8 @@ mod bytes;
 mod columns;
 pub(crate) mod control;
 mod finding;
+#[cfg(test)]
+mod golden;
 mod greeting;
 pub(crate) mod items;
 mod message;

@@ -15,7 +15,7 @@ use crate::data::signal::SignalMeasurer;
 use crate::data::spectrum::SpectrumAnalyzer;
 use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerSettings, TriggerView};
-use crate::data::viewport::{Viewport, Window};
+use crate::data::viewport::{CursorTimes, Viewport, Window};
 use crate::data::xy::XyPlotter;
 
 /// When a picture is made, and of what.
@@ -209,7 +209,7 @@ impl<K: Kind> Look<K> {
         let seen = Seen { window: window.clone(), rate_hz: moment.stream.rate_hz, whole };
         (picture.measured, picture.measured_count) =
             measure.measure(tracks, math, viewport, &seen, moment.now_ns);
-        let at = viewport.cursors.map(|(times, from)| {
+        let at = viewport.cursors.map(|CursorTimes { times, from }| {
             let from = from.or(trigger.and_then(|trigger| trigger.at)).unwrap_or(window.end);
             times.map(|time| (from + time * rate).round().max(0.0) as u64)
         });

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
@@ -13,11 +14,12 @@ use crate::data::viewport::Viewport;
 pub(crate) type Whole<'a, K> = &'a dyn Fn(LaneId) -> Option<RangeStats<K>>;
 
 /// What was measured of one lane.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaneMeasurements {
     /// The lane.
     pub lane: LaneId,
     /// Its quantities, in the units that the viewport's scales give.
+    #[serde(rename = "values")]
     pub set: Measurements,
     /// Samples behind base, top, times and edges: the newest of the window that are still held singly, of a live stream at
     /// most 262,144.

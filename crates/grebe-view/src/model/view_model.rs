@@ -18,7 +18,7 @@ use crate::data::lane::{LaneId, Part};
 use crate::data::link::ScopeLink;
 use crate::data::math::{MathInput, MathOperation, MathSettings};
 use crate::data::trigger::TriggerView;
-use crate::data::viewport::{DIVISIONS, Viewport};
+use crate::data::viewport::{CountRange, DIVISIONS, Viewport};
 use crate::error::Error;
 
 /// One scope as a person sees and handles it, without the screen: every front end draws one.
@@ -85,7 +85,7 @@ impl ViewModel {
                 let range = self.controls.lanes.range(lane).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
                 let count = |value: f64| (value - setup.offset) / setup.scale;
                 let (a, b) = (count(range.bottom), count(range.top));
-                (lane, (a.min(b), a.max(b)))
+                (lane, CountRange { low: a.min(b), high: a.max(b) })
             };
             viewport.persistence = Some(Arc::new(self.lanes_shown().map(range).collect()));
         }

@@ -144,17 +144,6 @@ fn any_size_is_drawn() {
 }
 
 #[test]
-fn dots_reach_from_edge_to_edge_and_a_flat_line_is_one_row() {
-    let plot = Rect::new(0, 0, 3, 2);
-    let range = ValueRange { bottom: -32_768.0, top: 32_767.0 };
-    let column = |min: f32, max: f32| Column { min, max, ..Column::OUTSIDE };
-    let full = Dots::new(&[column(-32_768.0, 32_767.0); 6], range, f64::from, plot);
-    assert_eq!(full.cells, [0xff; 6]);
-    let flat = Dots::new(&[column(0.0, 0.0); 6], range, f64::from, plot);
-    assert_eq!(flat.cells, [0xc0, 0xc0, 0xc0, 0, 0, 0], "the lowest dots of the upper row");
-}
-
-#[test]
 fn the_triggers_rate_and_value_cursors_are_there_too() {
     let mut model = model(110);
     let mut core = ScopeCore::new(1 << 20);

@@ -1,0 +1,57 @@
+//! What a viewer that may only look can make a server hold.
+
+use grebe_testing::{forget_peak_of_this_thread, peak_bytes_of_this_thread};
+
+use super::*;
+use crate::testing::complex_batch;
+
+/// All that a viewport can ask for, of every lane; `span` seconds of it.
+fn most(span: &str) -> String {
+    let parts = ["i", "q", "magnitude", "db", "phase", "frequency"];
+    let lanes = (1..=255).flat_map(|channel| parts.map(|part| format!("{channel}.{part}")));
+    let lanes: Vec<String> = lanes.collect();
+    let each = |more: &str| {
+        let each: Vec<_> = lanes.iter().map(|lane| format!(r#"{{"lane":"{lane}",{more}}}"#)).collect();
+        each.join(",")
+    };
+    let [scales, ranges] = [r#""factor":1,"offset":0"#, r#""low":-1,"high":1"#].map(each);
+    let input = r#"{"lane":"1.magnitude","factor":1,"offset":0,"is_ac":true}"#;
+    format!(
+        r#"{{"viewport":{{"number":1,"span":{span},"columns":4000000000,"overview":4000000000,"parts":["{}"],"sinc":true,
+        "trigger":{{"mode":"normal","lane":"255.phase","kind":"window","position":1}},"measure":[{scales}],
+        "math":{{"operation":"multiply","a":{input},"b":{input}}},"is_exact":true,
+        "spectrum":{{"size":1000000000000,"averages":4000000000,"is_peak_held":true,"waterfall":254}},"persistence":[{ranges}],
+        "xy":{{"x":"1.i","y":"255.q","x_range":[-1,1],"y_range":[-1,1],"size":[4000000000,4000000000]}}}}}}"#,
+        parts.join(r#"",""#)
+    )
+}
+
+#[test]
+fn whoever_asks_for_the_most_is_refused_what_has_no_room_and_gets_the_rest() {
+    const HISTORY_BYTES: usize = 64 << 20;
+    let (mut feed, there) = ScopeFeed::new(HISTORY_BYTES);
+    let mut pair = pair(&there);
+    for block in 0..8 {
+        feed.ingest(&complex_batch(block * 256, 255, 256, 1e6)).unwrap();
+    }
+    pair.carry();
+    for (number, span) in ["1e300", "3600", "0.002"].into_iter().enumerate() {
+        forget_peak_of_this_thread();
+        pair.session.take(&most(span), monotonic_ns()).unwrap();
+        for _ in 0..20 {
+            pair.carry();
+            feed.idle();
+        }
+        feed.ingest(&complex_batch((8 + number as u64) * 256, 255, 256, 1e6)).unwrap();
+        for _ in 0..20 {
+            pair.carry();
+            feed.idle();
+        }
+        let held_bytes = peak_bytes_of_this_thread();
+        assert!(held_bytes > 1 << 20, "nothing was computed");
+        assert!(held_bytes < 8 * HISTORY_BYTES as u64, "{span} s: {held_bytes} bytes");
+        let picture = pair.link.take().unwrap_or_else(Picture::waiting);
+        let refused = picture.refused.unwrap_or_default();
+        assert_eq!(refused.contains("no persistence"), span != "0.002", "{span} s: {refused:?}");
+    }
+}
