@@ -21,6 +21,7 @@ mod tables;
 mod tiles;
 mod traces;
 mod trigger;
+mod widgets;
 mod xy;
 mod zoom_box;
 

@@ -6,6 +6,7 @@ use super::generator::GeneratorWish;
 use super::segments::Segment;
 use super::setting::Setting;
 use super::view_model::ViewModel;
+use super::widget::Press;
 use crate::data::lane::LaneId;
 use crate::data::trigger::TriggerView;
 
@@ -39,6 +40,28 @@ impl ViewModel {
         self.controls.apply(action, &self.seen.picture);
         self.act_on_list(action);
         self.seen.hud_made_ns = 0;
+    }
+
+    /// Does what a press on a widget does.
+    pub(crate) fn press(&mut self, press: Press) {
+        match press {
+            Press::Act(action) => self.act(action),
+            Press::Settings(lane) => self.open_settings(lane),
+            Press::Trigger(at) => self.show_segment(at),
+            Press::Pin(at) => {
+                self.show_segment(at);
+                self.act(Action::Pin);
+            }
+            Press::Found(place) => {
+                let event = self.open.found.as_ref().and_then(|found| found.events.get(place).copied());
+                event.into_iter().for_each(|event| self.show_found(event));
+            }
+            Press::LfReject(is_on) if is_on == self.controls.trigger.settings.coupling.is_lf_reject() => {}
+            Press::LfReject(_) => self.act(Action::TriggerCoupling),
+            Press::EndFind => drop(self.end_find()),
+            Press::Wave(wave) => self.tell_generator(GeneratorWish::Wave(wave)),
+            Press::Source => self.open.is_source_open = !self.open.is_source_open,
+        }
     }
 
     /// The settings of the lane whose name was pressed: open, or closed again by another press.

@@ -10,6 +10,8 @@ use crate::data::finding::{Finding, FoundEvent};
 /// What stands open over the picture, or is waited for.
 #[derive(Default)]
 pub(crate) struct Open {
+    /// Whether what can be changed at the source is shown, where that has a panel.
+    pub(crate) is_source_open: bool,
     /// What is to be done with the samples that the history was asked for.
     pub(super) asked: Option<Asked>,
     /// The search that goes on, or the last.

@@ -29,7 +29,9 @@ impl ViewModel {
     pub(super) fn replace(&mut self, link: ScopeLink, mut options: ViewOptions) {
         options.theme = Some(self.controls.theme);
         self.link.close();
+        let is_source_open = self.open.is_source_open;
         *self = ViewModel::new(link, options, self.draw_png);
+        self.open.is_source_open = is_source_open;
         self.open.is_replaced = true;
     }
 

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
-use super::widget::{Rgb, Widget, rgb};
+use super::asked::Sizes;
 use crate::data::lane::LaneId;
 use crate::data::viewport::{longer_span, shorter_span};
 use crate::model::lane_ticks::{LaneTicks, chip_words};
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Press, Rgb, Widget, rgb};
 
 /// All of it: places are parts of the plot, heights parts of a lane from its lower edge.
 #[derive(Debug, PartialEq, Serialize)]
@@ -135,8 +135,11 @@ impl Lane {
             .collect();
         Lane {
             lane,
-            chip: Widget { is_on: Some(is_selected), ..Widget::deed(words, &title, Deed::Settings(lane)) }
-                .colored(color),
+            chip: Widget {
+                is_on: Some(is_selected),
+                ..Widget::pressed(words, &title, Press::Settings(lane))
+            }
+            .colored(color),
             color,
             is_clipped,
             gain: setup.scale / range.height(),

@@ -3,15 +3,13 @@
 use grebe_scope::Ticks;
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
+use super::asked::Sizes;
 use super::drawn::rounded;
-use super::widget::{Rgb, Widget, rgb};
 use crate::data::lane::LaneId;
-use crate::model::action::Question;
-use crate::model::action::{Action, Step};
-use crate::model::setting::Setting;
+use crate::model::bars::{spectrum_controls, waterfall_controls, xy_controls};
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Rgb, Widget, rgb};
 
 /// What spectra stand on.
 #[derive(Debug, PartialEq, Serialize)]
@@ -118,30 +116,6 @@ impl Spectrum {
     }
 }
 
-fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
-    let settings = model.controls.spectrum;
-    let averages = match settings.averages {
-        1 => "no average".into(),
-        count => format!("average {count}"),
-    };
-    let is_marked = model.controls.show.harmonics;
-    vec![
-        Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
-        Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
-        Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
-        Widget::choice(settings.window.name(), "weighting of the samples  (W)", Setting::Weighting),
-        Widget::choice(averages, "spectra that are averaged  (A)", Setting::Averages),
-        Widget::toggle("hold", "keep the highest levels  (H)", Action::PeakHold, settings.is_peak_held),
-        Widget::toggle(
-            "harmonics",
-            "mark the harmonics of the highest peak  (#)",
-            Action::Harmonics,
-            is_marked,
-        ),
-        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
-    ]
-}
-
 impl Waterfall {
     pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Option<Waterfall> {
         if !model.controls.show.waterfall {
@@ -163,10 +137,7 @@ impl Waterfall {
         });
         Some(Waterfall {
             words,
-            controls: vec![
-                Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
-                Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
-            ],
+            controls: waterfall_controls(),
             zoom: model.controls.spectrum_zoom,
             bottom: range.bottom,
             top: range.top,
@@ -195,15 +166,9 @@ impl Xy {
             let [low, high] = parts(y.lane, y.range, view.settings.y_range);
             [left, right, low, high]
         });
-        let ask = Action::Ask(Question::SymbolRate);
         Some(Xy {
             words: model.xy_words(),
-            controls: vec![
-                Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
-                Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
-                Widget::deed("symbol rate\u{2026}", "a point a symbol  (')", Deed::Act(ask)),
-                Widget::button("\u{d7}", "close  (@)", Action::Xy),
-            ],
+            controls: xy_controls(),
             place,
             across: placed(x.range, &across, &x.unit),
             upwards: placed(y.range, &upwards, &y.unit),

@@ -3,21 +3,22 @@
 use grebe_scope::Engineering;
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
-use super::panels::{Panel, panels};
+use super::asked::Sizes;
 use super::panes::{Spectrum, Waterfall, Xy};
-use super::widget::{Rgb, Widget, rgb};
 use crate::data::picture::LaneColumns;
-use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::data::trigger::TriggerState;
 use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat};
+use crate::model::bars::trigger_modes;
 use crate::model::channel::ThemeChoice;
 use crate::model::keys::keys;
+use crate::model::panels::{Panel, panels};
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::seen::hud::{Item, Tone};
 use crate::model::setting::Setting;
 use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Press, Rgb, Widget, rgb};
 
 /// All of it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -91,12 +92,7 @@ struct Prompt {
 }
 
 impl Words {
-    pub(super) fn of(
-        model: &mut ViewModel,
-        sizes: &Sizes,
-        is_source_open: bool,
-        hover: Option<f64>,
-    ) -> Words {
+    pub(super) fn of(model: &mut ViewModel, sizes: &Sizes, hover: Option<f64>) -> Words {
         let spectrum = Spectrum::of(model, sizes);
         let waterfall = Waterfall::of(model, sizes);
         let model = &*model;
@@ -112,7 +108,7 @@ impl Words {
             sources: menu.map_or(Vec::new(), |menu| menu.names.clone()),
             source_shown: menu.map_or(0, |menu| menu.shown),
             stream: hud.stream.clone(),
-            tools: tools(model, is_source_open),
+            tools: tools(model),
             facts: items(&hud.facts).into_iter().chain(costs).collect(),
             losses: items(&hud.losses),
             notice: hud.notice.clone().or(hud.advice.clone()).unwrap_or_default(),
@@ -127,7 +123,7 @@ impl Words {
             xy: Xy::of(model, sizes),
             has_overview: model.controls.show.overview_strip,
             tables: tables(model),
-            panels: panels(model, is_source_open),
+            panels: panels(model),
             list: model.list().map(|list| List {
                 title: model.list_title(),
                 rows: {
@@ -184,7 +180,7 @@ fn tone(tone: Tone) -> &'static str {
 }
 
 /// The buttons of the head.
-fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
+fn tools(model: &ViewModel) -> Vec<Widget> {
     let controls = &model.controls;
     let show = controls.show;
     let is_held = controls.time.is_held();
@@ -223,8 +219,8 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
     ];
     if has_controls {
         let title = "generator, receiver, what is kept there";
-        let source = Widget::deed("source", title, Deed::Source);
-        tools.push(Widget { is_on: Some(is_source_open), ..source });
+        let source = Widget::pressed("source", title, Press::Source);
+        tools.push(Widget { is_on: Some(model.open.is_source_open), ..source });
     }
     tools.push(Widget::button(other, "colours  (t)", Action::Theme));
     tools.push(Widget::button("?", "all keys  (?)", Action::Help));
@@ -233,10 +229,7 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
 
 /// The trigger's row.
 fn trigger_row(model: &ViewModel) -> Vec<Widget> {
-    let mode = model.controls.mode(&model.seen.picture);
-    let mut row: Vec<Widget> = MODES
-        .map(|(choice, words, title)| Widget::toggle(words, title, Action::Trigger(choice), mode == choice))
-        .to_vec();
+    let mut row = trigger_modes(model);
     let settings = &model.controls.trigger.settings;
     if let Some(trigger) = &model.seen.hud.trigger {
         let auto = if settings.level.is_none() { " auto" } else { "" };
@@ -346,10 +339,3 @@ fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str
     let groups = keys(model).map(|group| (group.title, lines(group)));
     groups.chain([("mouse, fingers", mouse.to_vec())]).collect()
 }
-
-const MODES: [(TriggerMode, &str, &str); 4] = [
-    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
-    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
-    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
-];

@@ -16,7 +16,7 @@ impl ScopePanes {
         text: impl Into<WidgetText>,
         hint: &str,
         setting: Setting,
-    ) {
+    ) -> egui::Response {
         let button = ui.button(text.into()).on_hover_text(hint);
         if button.clicked() {
             // The arrow keys are for the list.
@@ -24,6 +24,7 @@ impl ScopePanes {
             self.list_anchor = Some((setting, button.rect));
             self.model.act(Action::Choices(setting));
         }
+        button
     }
 
     /// The open list; without a button, at the head of the traces.

@@ -5,9 +5,8 @@ use std::time::Duration;
 use eframe::egui::{self, Color32, Pos2, Rect, TextureHandle, WidgetText, pos2};
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
-use grebe_scope::{Engineering, parse_quantity};
 
-use super::labels::{GUTTER_MIN, gutter, name_it};
+use super::labels::{GUTTER_MIN, gutter};
 use super::lanes::color32;
 use super::layout::Layout;
 use super::style;
@@ -187,39 +186,6 @@ impl ScopePanes {
         if ui.selectable_label(is_on, text.into()).on_hover_text(hint).clicked() {
             self.model.act(action);
         }
-    }
-
-    /// A field for a quantity, as `0.00015`, `150u` or `150 uV`; returns what was typed, once it is done and fits. What means
-    /// nothing is marked, and changes nothing.
-    pub(super) fn quantity(
-        &mut self,
-        ui: &mut egui::Ui,
-        name: &'static str,
-        (value, unit): (f64, &str),
-        fits: impl Fn(f64) -> bool,
-    ) -> Option<f64> {
-        let id = self.id.with(("quantity", name));
-        let shown = Engineering::new(value, unit).digits(9).to_string();
-        let is_edited = self.typed.as_ref().is_some_and(|(field, _)| *field == id);
-        let mut text = if is_edited { self.typed.take().map_or(shown, |(_, text)| text) } else { shown };
-        let typed = parse_quantity(&text, unit).filter(|value| fits(*value));
-        let color = if typed.is_some() { self.theme().text } else { self.theme().gap };
-        let edit =
-            egui::TextEdit::singleline(&mut text).id(id).desired_width(84.0).text_color(color32(color));
-        let edit = ui.add(edit.font(egui::TextStyle::Monospace));
-        name_it(&edit, name);
-        let hint = match typed {
-            Some(_) => "a number, with a prefix and the unit if you like: 150u",
-            None => "this means nothing here: the value stays what it was",
-        };
-        let edit = edit.on_hover_text(hint);
-        if edit.has_focus() {
-            self.is_typing = true;
-            self.typed = Some((id, text));
-            return None;
-        }
-        let is_given_up = ui.input(|input| input.key_pressed(egui::Key::Escape));
-        typed.filter(|_| is_edited && edit.lost_focus() && !is_given_up)
     }
 
     /// Identifies the GPU buffers of an area of this scope.

@@ -11,9 +11,8 @@ use super::layout::Pane;
 use super::panes::ScopePanes;
 use super::quads;
 use crate::data::spectrum::WaterfallView;
-use crate::model::action::{Action, Step};
+use crate::model::bars;
 use crate::model::channel::ThemeChoice;
-use crate::model::setting::Setting;
 use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
@@ -61,27 +60,10 @@ impl ScopePanes {
     }
 
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
-        let settings = self.model.controls.spectrum;
-        self.button(ui, "\u{d7}", "close  (f)", Action::Spectrum);
-        let is_marked = self.model.controls.show.harmonics;
-        self.toggle(
-            ui,
-            is_marked,
-            "harmonics",
-            "mark the harmonics of the highest peak  (#)",
-            Action::Harmonics,
-        );
-        self.toggle(ui, settings.is_peak_held, "hold", "keep the highest levels  (H)", Action::PeakHold);
-        let averages = match settings.averages {
-            1 => "no average".into(),
-            count => format!("average {count}"),
-        };
-        self.choice(ui, averages, "spectra that are averaged  (A)", Setting::Averages);
-        self.choice(ui, settings.window.name(), "weighting of the samples  (W)", Setting::Weighting);
-        self.button(ui, "+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up));
-        let size = egui::RichText::new(settings.size.to_string()).monospace();
-        self.choice(ui, size, "samples of a transform", Setting::TransformSize);
-        self.button(ui, "\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down));
+        let mut controls = bars::spectrum_controls(&self.model);
+        // From the right to the left.
+        controls.reverse();
+        self.widgets(ui, &controls);
     }
 
     /// A line at each harmonic with its number at the top; in brackets where it is folded back from beyond half the rate.
@@ -186,8 +168,9 @@ impl ScopePanes {
             words = format!("{words}  {sampled}");
         }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
-            panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
-            panes.button(ui, "next channel", "(n)", Action::NextChannel);
+            let mut controls = bars::waterfall_controls();
+            controls.reverse();
+            panes.widgets(ui, &controls);
         });
         let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {

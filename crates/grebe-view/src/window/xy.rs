@@ -11,20 +11,16 @@ use super::panes::ScopePanes;
 use super::quads;
 use super::spectrum::ramp;
 use crate::data::xy::XyView;
-use crate::model::action::Action;
-use crate::model::action::Question;
-use crate::model::setting::Setting;
+use crate::model::bars;
 use crate::model::xy::XyAxis;
 
 impl ScopePanes {
     pub(super) fn xy(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let words = self.model.xy_words();
         let (area, response) = self.pane_head(ui, Pane::Xy, &words, |panes, ui| {
-            panes.button(ui, "\u{d7}", "close  (@)", Action::Xy);
-            let symbols = "symbol rate\u{2026}";
-            panes.button(ui, symbols, "a point a symbol  (')", Action::Ask(Question::SymbolRate));
-            panes.choice(ui, "y", "what is drawn upwards", Setting::XyInput(1));
-            panes.choice(ui, "x", "what is drawn to the right", Setting::XyInput(0));
+            let mut controls = bars::xy_controls();
+            controls.reverse();
+            panes.widgets(ui, &controls);
         });
         let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {

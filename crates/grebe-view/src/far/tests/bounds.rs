@@ -38,12 +38,12 @@ fn whoever_asks_for_the_most_is_refused_what_has_no_room_and_gets_the_rest() {
     for (number, span) in ["1e300", "3600", "0.002"].into_iter().enumerate() {
         forget_peak_of_this_thread();
         pair.session.take(&most(span), monotonic_ns()).unwrap();
-        for _ in 0..20 {
+        for _ in 0..3 {
             pair.carry();
             feed.idle();
         }
         feed.ingest(&complex_batch((8 + number as u64) * 256, 255, 256, 1e6)).unwrap();
-        for _ in 0..20 {
+        for _ in 0..3 {
             pair.carry();
             feed.idle();
         }
