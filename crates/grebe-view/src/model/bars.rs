@@ -6,6 +6,20 @@ use super::view_model::ViewModel;
 use super::widget::Widget;
 use crate::data::trigger::TriggerMode;
 
+/// What is shown beside the traces.
+pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
+    let (show, is_measuring) = (model.controls.show, model.controls.is_measuring);
+    let measured = "a table of measurements  (v), with statistics  (V)";
+    let spectra = "levels by frequency  (f); the waterfall too  (w)";
+    vec![
+        Widget::toggle("measure", measured, Action::Measure, is_measuring),
+        Widget::toggle("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
+        Widget::toggle("spectrum", spectra, Action::Spectrum, show.spectrum),
+        Widget::toggle("XY", "one channel over another: a constellation  (@)", Action::Xy, show.xy),
+        Widget::toggle("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
+    ]
+}
+
 /// The modes of the trigger.
 pub(crate) fn trigger_modes(model: &ViewModel) -> Vec<Widget> {
     let mode = model.controls.mode(&model.seen.picture);

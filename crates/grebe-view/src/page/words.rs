@@ -9,7 +9,7 @@ use crate::data::picture::LaneColumns;
 use crate::data::trigger::TriggerState;
 use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat};
-use crate::model::bars::trigger_modes;
+use crate::model::bars::{trigger_modes, views};
 use crate::model::channel::ThemeChoice;
 use crate::model::keys::keys;
 use crate::model::panels::{Panel, panels};
@@ -182,7 +182,6 @@ fn tone(tone: Tone) -> &'static str {
 /// The buttons of the head.
 fn tools(model: &ViewModel) -> Vec<Widget> {
     let controls = &model.controls;
-    let show = controls.show;
     let is_held = controls.time.is_held();
     let run = if is_held { "go on" } else { "pause" };
     let has_controls = model.generator.is_there() || model.options.receiver.is_some() || model.has_keeper();
@@ -201,7 +200,6 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
             is_on: is_held.then_some(true),
             ..Widget::button(run, "hold the picture, or let it go on  (space)", Action::Pause).is("pause")
         },
-        Widget::toggle("measure", "a table of measurements  (v)", Action::Measure, controls.is_measuring),
         Widget::toggle("cursors", "time cursors  (c)", Action::Cursors, controls.cursors.times.is_some()),
         Widget::toggle(
             "levels",
@@ -209,14 +207,13 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
             Action::ValueCursors,
             controls.cursors.values.is_some(),
         ),
-        Widget::toggle("spectrum", "levels by frequency  (f)", Action::Spectrum, show.spectrum),
-        Widget::toggle("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
-        Widget::toggle("XY", "one channel over another: a constellation  (@)", Action::Xy, show.xy),
-        Widget::toggle("channels", "names, scales, units  (l)", Action::Channels, show.channel_panel),
+    ];
+    tools.extend(views(model));
+    tools.extend([
         Widget::choice("settings", "all settings, to choose  (enter)", Setting::All),
         save("PNG", "save the picture  (S)", SaveWhat::Picture),
         save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
-    ];
+    ]);
     if has_controls {
         let title = "generator, receiver, what is kept there";
         let source = Widget::pressed("source", title, Press::Source);

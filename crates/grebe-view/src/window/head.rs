@@ -8,6 +8,7 @@ use super::panes::ScopePanes;
 use super::style;
 use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat, Step};
+use crate::model::bars::views;
 use crate::model::channel::ThemeChoice;
 use crate::model::generator::GeneratorWish;
 use crate::model::receiver::Tunable;
@@ -112,14 +113,8 @@ impl ScopePanes {
         ui.separator();
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
         self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
-        let (show, is_measuring) = (self.model.controls.show, self.model.controls.is_measuring);
-        let hint = "a table of measurements  (v), with statistics  (V)";
-        self.toggle(ui, is_measuring, "measure", hint, Action::Measure);
-        self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
-        let hint = "levels by frequency  (f); the waterfall too  (w)";
-        self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
-        self.toggle(ui, show.xy, "XY", "one channel over another: a constellation  (@)", Action::Xy);
-        self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
+        let views = views(&self.model);
+        self.widgets(ui, &views);
         self.cursor_menu(ui);
         if self.model.generator.is_there() {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
