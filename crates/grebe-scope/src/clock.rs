@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::units::{power_of_ten, round_to, step_125_down, step_125_up};
+use crate::steps::{power_of_ten, round_to, step_125_down, step_125_up};
 
 /// The smallest step of a clock that is at least so many seconds: of 1-2-5 up to 10 s, then 20 and 30 s, 1, 2, 5, 10, 20 and 30 minutes, 1, 2,
 /// 3, 6 and 12 hours, and days.

@@ -78,6 +78,8 @@ mod error;
 mod iq;
 mod line;
 mod measure;
+#[cfg(feature = "serde")]
+mod or_word;
 mod pyramid;
 #[cfg(feature = "raster")]
 pub mod raster;
@@ -85,6 +87,7 @@ pub mod raster;
 mod simd;
 mod spectrum;
 mod stats;
+mod steps;
 mod trigger;
 mod units;
 mod value;
@@ -100,7 +103,8 @@ pub use measure::{Dimension, MeasurementStatistics, Measurements, Measurer, Quan
 pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{min_max, stats};
 pub use spectrum::{Averaging, Band, Peak, Spectrum, ToneQuality, Window};
-pub use stats::{IntegerSums, RealSums, Stats};
+pub use stats::Stats;
+pub use steps::{step_125_down, step_125_up};
 pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
-pub use units::{Engineering, Ticks, parse_quantity, step_125_down, step_125_up};
-pub use value::Value;
+pub use units::{Engineering, Ticks, parse_quantity};
+pub use value::{IntegerSums, Number, RealSums, Value};

@@ -12,13 +12,13 @@ mod quantity;
 use crate::pyramid::RangeStats;
 use crate::value::Value;
 use edges::Edges;
-pub(crate) use levels::Bins;
 use levels::{LevelSet, Levels};
 use mean_edge::{MeanEdge, NoisyEdges, TRANSITION};
 pub use quantity::{Dimension, Quantity, Running};
 
 /// From raw counts, or values of a stream of `f32`, to a unit: `value = counts * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scale {
     /// Units per count.
     pub factor: f64,
@@ -38,16 +38,29 @@ impl Scale {
 
 /// One set of measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(from = "Vec<Option<f64>>", into = "Vec<Option<f64>>")
+)]
 pub struct Measurements {
     values: [Option<f64>; Quantity::ALL.len()],
 }
 
-impl Measurements {
-    /// What was measured elsewhere.
-    pub fn known(value: impl Fn(Quantity) -> Option<f64>) -> Measurements {
-        Measurements { values: Quantity::ALL.map(value) }
+/// In the order of [`Quantity::ALL`]; what is missing at the end was not measured.
+impl From<Vec<Option<f64>>> for Measurements {
+    fn from(values: Vec<Option<f64>>) -> Measurements {
+        Measurements { values: Quantity::ALL.map(|it| values.get(it as usize).copied().flatten()) }
     }
+}
 
+impl From<Measurements> for Vec<Option<f64>> {
+    fn from(measurements: Measurements) -> Vec<Option<f64>> {
+        measurements.values.to_vec()
+    }
+}
+
+impl Measurements {
     /// The value in the channel's unit, seconds, hertz or as a ratio; `None` where the signal does not have it.
     pub fn get(&self, quantity: Quantity) -> Option<f64> {
         self.values[quantity as usize]

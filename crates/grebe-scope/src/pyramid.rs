@@ -21,8 +21,8 @@ use std::ops::Range;
 use crate::column::{Column, ColumnGrid, Coverage};
 use crate::error::{Error, Result, check_block};
 use crate::simd;
-use crate::stats::{Stats, Sums};
-use crate::value::Value;
+use crate::stats::Stats;
+use crate::value::{Sums, Value};
 use shape::Shape;
 use track::{ChannelTracks, CountTracks, Presence};
 

@@ -1,24 +1,22 @@
-//! The inner loops, compiled for what the processor has and chosen at run time, for each kind of [`Value`].
+//! The inner loops, compiled for what the processor has and chosen at run time, for each kind of [`Value`](crate::Value).
 //!
 //! The loops are plain Rust over fixed-size chunks, which the compiler turns into vector code for each set of
 //! features; what it does not find by itself is written by hand: multiply-add, comparisons, and ends of short pieces.
 
 mod integer;
 mod real;
+mod words;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use std::fmt::Debug;
 
-use crate::stats::{Stats, Sums};
-use crate::value::Value;
-pub(crate) use integer::IntegerThresholds;
-pub(crate) use real::RealThresholds;
+use crate::stats::Stats;
+use crate::value::Number;
+pub(crate) use words::{IntegerThresholds, RealThresholds, WORDS_MAX, Words};
 
 /// The loops that each kind of value has for itself.
-pub trait Kernels: Sized {
-    /// What is added up of samples.
-    type Sums: Sums;
+pub trait Kernels: Number {
     /// Two thresholds in a form that comparisons of 64 samples can take.
     type Thresholds: Copy + Debug + Send;
 
@@ -26,23 +24,19 @@ pub trait Kernels: Sized {
     fn min_max(samples: &[Self]) -> (Self, Self);
 
     /// See [`stats`].
-    fn stats(samples: &[Self]) -> Stats<Self>
-    where
-        Self: Value;
+    fn stats(samples: &[Self]) -> Stats<Self>;
 
     /// As `stats`, and copies the samples to `to`, which is as long and begins on a border of 64 bytes, past the caches.
     /// `None`, and nothing done, where the processor has no way to. Only for [`StreamingStores`].
-    fn stats_streaming(samples: &[Self], to: &mut [Self]) -> Option<Stats<Self>>
-    where
-        Self: Value;
+    fn stats_streaming(samples: &[Self], to: &mut [Self]) -> Option<Stats<Self>>;
 
     /// Writes one word for each chunk, as far as there is room.
     fn compare(chunks: &[[Self; 64]], thresholds: Self::Thresholds, words: &mut [Words]);
 }
 
-/// Smallest and largest of `samples`; [`Value::HIGHEST`] and [`Value::LOWEST`] where there are none (not-a-number is none).
+/// Smallest and largest of `samples`; [`Number::HIGHEST`] and [`Number::LOWEST`] where there are none (not-a-number is none).
 #[inline]
-pub fn min_max<V: Value>(samples: &[V]) -> (V, V) {
+pub fn min_max<V: Kernels>(samples: &[V]) -> (V, V) {
     V::min_max(samples)
 }
 
@@ -50,7 +44,7 @@ pub fn min_max<V: Value>(samples: &[V]) -> (V, V) {
 ///
 /// At most 2^31 samples per call, so that no sum can overflow; more are refused by a panic in debug builds.
 #[inline]
-pub fn stats<V: Value>(samples: &[V]) -> Stats<V> {
+pub fn stats<V: Kernels>(samples: &[V]) -> Stats<V> {
     debug_assert!(samples.len() <= 1 << 31);
     V::stats(samples)
 }
@@ -66,7 +60,7 @@ impl StreamingStores {
 
     /// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the shorter); past
     /// the caches where `to` is aligned.
-    pub(crate) fn stats<V: Value>(&mut self, samples: &[V], to: &mut [V]) -> Stats<V> {
+    pub(crate) fn stats<V: Kernels>(&mut self, samples: &[V], to: &mut [V]) -> Stats<V> {
         if samples.len() == to.len()
             && to.as_ptr().addr().is_multiple_of(64)
             && let Some(stats) = V::stats_streaming(samples, to)
@@ -89,7 +83,7 @@ impl Drop for StreamingStores {
 
 /// Asks for the 64 samples from `from` on, if there are any, to be brought into the first-level cache.
 #[inline]
-pub(crate) fn prefetch<V: Value>(samples: &[V], from: usize) {
+pub(crate) fn prefetch<V: Kernels>(samples: &[V], from: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(lines) = samples.get(from..from + 64) {
         x86::prefetch(lines);
@@ -98,20 +92,8 @@ pub(crate) fn prefetch<V: Value>(samples: &[V], from: usize) {
     let _ = (samples, from);
 }
 
-/// Words per call: those of 4096 samples stay in the first-level cache.
-pub(crate) const WORDS_MAX: usize = 64;
-
-/// Bit `i` says how sample `i` of 64 compares. Bits beyond the last sample are zero, and both of not-a-number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Words {
-    /// At or above the upper threshold.
-    pub(crate) above: u64,
-    /// Below the lower threshold.
-    pub(crate) below: u64,
-}
-
 /// Compares up to `64 * WORDS_MAX` samples and returns how many words were written.
-pub(crate) fn compare<V: Value>(
+pub(crate) fn compare<V: Kernels>(
     strip: &[V],
     thresholds: V::Thresholds,
     words: &mut [Words; WORDS_MAX],

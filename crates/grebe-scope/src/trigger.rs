@@ -13,7 +13,6 @@ use crate::simd::{self, WORDS_MAX, Words};
 use crate::value::Value;
 pub use condition::{Condition, Passage, Polarity, Slope};
 use condition::{Rule, Setup};
-pub(crate) use lf_reject::HighPass;
 pub use lf_reject::LfReject;
 
 /// One trigger.

@@ -1,11 +1,18 @@
-//! The two kinds of arithmetic inside a scope.
+//! The two kinds of arithmetic inside a scope, and what differs between them, subject by subject.
 
-use std::fmt::{Debug, Display};
+mod bins;
+mod high_pass;
+mod levels;
+mod number;
+mod sums;
 
-use crate::comparator::Levels;
-use crate::measure::Bins;
 use crate::simd::Kernels;
-use crate::trigger::HighPass;
+pub(crate) use bins::Bins;
+pub(crate) use high_pass::HighPass;
+pub(crate) use levels::Levels;
+pub use number::Number;
+pub(crate) use sums::Sums;
+pub use sums::{IntegerSums, RealSums};
 
 /// What a scope computes with: `i16` or `f32`, and nothing else.
 ///
@@ -20,68 +27,8 @@ use crate::trigger::HighPass;
 /// - Infinity is an extreme, and passes levels; a picture clips it at the edge of its lane.
 /// - Neither enters a sum. Means, RMS and everything that stands on them are those of the finite samples;
 ///   [`RangeStats::not_finite`](crate::RangeStats::not_finite) says how many others there were.
-pub trait Value:
-    Kernels + Levels + HighPass + Bins + Copy + Default + PartialOrd + Debug + Display + Send + Sync + 'static
-{
-    /// Not above any value.
-    const LOWEST: Self;
-    /// Not below any value.
-    const HIGHEST: Self;
-    /// The amplitude of a sine that uses the whole range, as streams of this kind mean it: 32768 or 1.0.
-    const FULL_SCALE: f64;
-    /// Whether there are values that are infinite or not a number.
-    const MAY_BE_NAN: bool;
+pub trait Value: Kernels + Levels + HighPass + Bins {}
 
-    /// The value, exact.
-    fn to_f64(self) -> f64;
+impl Value for i16 {}
 
-    /// The value, exact.
-    fn to_f32(self) -> f32;
-
-    /// The nearest value; what is beyond the range becomes its end, not-a-number stays one or becomes 0.
-    fn from_f64(value: f64) -> Self;
-}
-
-impl Value for i16 {
-    const LOWEST: i16 = i16::MIN;
-    const HIGHEST: i16 = i16::MAX;
-    const FULL_SCALE: f64 = 32768.0;
-    const MAY_BE_NAN: bool = false;
-
-    #[inline]
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
-    #[inline]
-    fn to_f32(self) -> f32 {
-        self.into()
-    }
-
-    #[inline]
-    fn from_f64(value: f64) -> i16 {
-        value.round_ties_even() as i16
-    }
-}
-
-impl Value for f32 {
-    const LOWEST: f32 = f32::NEG_INFINITY;
-    const HIGHEST: f32 = f32::INFINITY;
-    const FULL_SCALE: f64 = 1.0;
-    const MAY_BE_NAN: bool = true;
-
-    #[inline]
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
-    #[inline]
-    fn to_f32(self) -> f32 {
-        self
-    }
-
-    #[inline]
-    fn from_f64(value: f64) -> f32 {
-        value as f32
-    }
-}
+impl Value for f32 {}

@@ -29,6 +29,8 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static ALLOCATIONS_OF_THIS_THREAD: Cell<u64> = const { Cell::new(0) };
+    /// Held now, the most since the peak was forgotten, and held then.
+    static HELD_BYTES_OF_THIS_THREAD: Cell<(i64, i64, i64)> = const { Cell::new((0, 0, 0)) };
 }
 
 /// Allocations and reallocations of every thread since the program began.
@@ -39,6 +41,32 @@ pub fn allocations() -> u64 {
 /// Allocations and reallocations of the calling thread since it began. Other tests of the program do not disturb it.
 pub fn allocations_of_this_thread() -> u64 {
     ALLOCATIONS_OF_THIS_THREAD.with(Cell::get)
+}
+
+/// Most bytes that the calling thread held at once since `forget_peak_of_this_thread`: what it asked for less what it gave back. What
+/// another thread gives back for it is not counted.
+pub fn peak_bytes_of_this_thread() -> u64 {
+    HELD_BYTES_OF_THIS_THREAD.with(|held| {
+        let (_, peak, from) = held.get();
+        peak.saturating_sub(from).max(0) as u64
+    })
+}
+
+/// From here on, [`peak_bytes_of_this_thread`] counts what is asked for beyond what is held now.
+pub fn forget_peak_of_this_thread() {
+    HELD_BYTES_OF_THIS_THREAD.with(|held| {
+        let (now, ..) = held.get();
+        held.set((now, now, now));
+    });
+}
+
+fn hold(bytes: i64) {
+    // A thread that is ending may free and allocate after its own values are gone.
+    let _ = HELD_BYTES_OF_THIS_THREAD.try_with(|held| {
+        let (now, peak, from) = held.get();
+        let now = now.saturating_add(bytes);
+        held.set((now, peak.max(now), from));
+    });
 }
 
 fn count() {
@@ -52,23 +80,27 @@ fn count() {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        hold(layout.size() as i64);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
+        hold(layout.size() as i64);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count();
+        hold(bytes as i64 - layout.size() as i64);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(memory, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        hold(-(layout.size() as i64));
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(memory, layout) }
     }

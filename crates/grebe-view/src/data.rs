@@ -24,6 +24,7 @@ pub(crate) mod samples;
 pub(crate) mod signal;
 pub(crate) mod spectrum;
 pub(crate) mod status;
+pub(crate) mod time_line;
 pub(crate) mod told;
 mod tracks;
 pub(crate) mod trigger;

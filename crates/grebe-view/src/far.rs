@@ -14,14 +14,18 @@ mod bytes;
 mod columns;
 pub(crate) mod control;
 mod finding;
+#[cfg(test)]
+mod golden;
 mod greeting;
 pub(crate) mod items;
+mod message;
 mod pace;
 mod picture;
 mod pieces;
 mod residuals;
 mod scope;
 pub(crate) mod session;
+mod sought;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -31,34 +35,8 @@ mod vectors;
 pub use bytes::Malformed;
 pub use control::{Right, SharedControls, SourceControls};
 pub use greeting::{Greeting, Refusal, greeting};
+pub use message::FarMessage;
+pub(crate) use message::{FILE, PICTURE, PIECES, PROTOCOL};
 pub use scope::{FarError, FarScope};
 pub use session::{FarOffer, FarSession};
 pub use told::ChannelMeaning;
-
-/// One message between a far viewer and its server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FarMessage {
-    /// JSON: what is asked and what is told.
-    Text(String),
-    /// A picture, or pieces of what is larger.
-    Binary(Vec<u8>),
-}
-
-impl FarMessage {
-    /// Its bytes, without what carries it.
-    #[expect(clippy::len_without_is_empty, reason = "none is empty")]
-    pub fn len(&self) -> usize {
-        match self {
-            FarMessage::Text(text) => text.len(),
-            FarMessage::Binary(bytes) => bytes.len(),
-        }
-    }
-}
-
-/// What both ends speak.
-const PROTOCOL: u32 = 1;
-/// First bytes of binary messages.
-const PICTURE: u8 = 1;
-const PIECES: u8 = 2;
-/// To a page alone: what a person saved there.
-const FILE: u8 = 3;

@@ -112,11 +112,10 @@ pub use model::{
     channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,
     generator::{GeneratorRemote, GeneratorWish},
-    keep::{KeptStretch, StretchKeeper},
-    options::ViewOptions,
+    keeper::{KeptStretch, StretchKeeper},
+    options::{Opened, SourceMenu, ViewOptions},
     receiver::{ReceiverRemote, Tuned},
     session::Session,
-    sources::{Opened, SourceMenu},
     vertical::VerticalScale,
 };
 pub use page::PageSession;

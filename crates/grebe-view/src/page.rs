@@ -9,13 +9,11 @@
 
 mod asked;
 mod drawn;
-mod panels;
 mod panes;
 mod session;
 #[cfg(test)]
 mod tests;
 mod view;
-mod widget;
 mod words;
 
 pub use session::PageSession;

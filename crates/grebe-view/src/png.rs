@@ -104,9 +104,10 @@ pub fn render_pngs(
     let bytes = raster::Image::stack(&parts.collect::<Result<Vec<_>, _>>()?)?.to_png()?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
     let drawn = |model: &&mut ViewModel| {
-        let lanes = model.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
+        let lanes =
+            model.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
         let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
-        (model.picture.clone(), setups)
+        (model.seen.picture.clone(), setups)
     };
     Ok(models.iter().map(drawn).collect())
 }
@@ -127,7 +128,7 @@ fn wait_for_pictures(
         common.refresh(models);
         let mut is_done = true;
         for (model, first_seen) in models.iter().zip(&mut first_seen) {
-            let picture = &model.picture;
+            let picture = &model.seen.picture;
             is_done &= model.link.is_closed()
                 || match picture.counts.samples {
                     0 => picture.is_ended || begun.elapsed() >= png.wait,
@@ -138,7 +139,7 @@ fn wait_for_pictures(
             break;
         }
     }
-    match models.iter().any(|model| model.picture.counts.samples > 0) {
+    match models.iter().any(|model| model.seen.picture.counts.samples > 0) {
         true => Ok(()),
         false => {
             Err(Error::NothingArrived { seconds: begun.elapsed().as_secs_f64(), path: png.path.clone() })
@@ -165,11 +166,11 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
     let begun = Instant::now();
     loop {
         // What is asked for depends on what was seen: the trigger's mode on the span, densities on the ranges of their lanes.
-        for place in 0..model.picture.lanes.len() {
+        for place in 0..model.seen.picture.lanes.len() {
             model.range(place);
         }
         let viewport = Viewport { is_exact: true, ..model.viewport(columns) };
-        if model.picture.answers.as_ref() == Some(&viewport) || begun.elapsed() > ANALYSIS_MAX {
+        if model.seen.picture.answers.as_ref() == Some(&viewport) || begun.elapsed() > ANALYSIS_MAX {
             return;
         }
         model.link.request(viewport);

@@ -118,11 +118,11 @@ fn is_interrupt(key: KeyEvent) -> bool {
 fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     let count = models.len();
     let Some(model) = models.get_mut(*active) else { return };
-    if key.code == KeyCode::Tab && model.prompt.is_none() {
+    if key.code == KeyCode::Tab && model.open.prompt.is_none() {
         *active = (*active + 1) % count;
         return;
     }
-    if model.prompt.is_some() {
+    if model.open.prompt.is_some() {
         return type_on(model, key);
     }
     let has_list = model.list().is_some();

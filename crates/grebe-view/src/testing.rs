@@ -1,6 +1,10 @@
 //! Batches of known samples for tests.
 
-use grebe_frame::{Batch, BatchPool, Header};
+use grebe_frame::{Batch, BatchPool, Complex, Header, SampleFormat};
+use grebe_testing::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// One batch of one frame: sines of 1, 2, 3 ... periods per 500 samples, amplitude 10,000 over the channel's number.
 pub(crate) fn sine_batch(first_sample_index: u64, channels: u32, samples: u32, rate_hz: f64) -> Batch {
@@ -35,5 +39,22 @@ pub(crate) fn batch(
             }
         })
         .unwrap();
+    batch.freeze()
+}
+
+/// One batch of one frame of complex samples, all the same.
+pub(crate) fn complex_batch(first_sample_index: u64, channels: u32, samples: u32, rate_hz: f64) -> Batch {
+    let header = Header {
+        sequence: first_sample_index / u64::from(samples.max(1)),
+        producer_ts_ns: 1_000 + first_sample_index,
+        channel_count: channels,
+        block_length_samples: samples,
+        sample_rate_hz: rate_hz,
+        first_sample_index,
+        format: SampleFormat::Cf32,
+        ..Header::default()
+    };
+    let mut batch = BatchPool::new(1, header.frame_bytes() + 64).acquire().unwrap();
+    batch.push::<Complex<f32>>(&header, |_, samples| samples.fill(Complex { re: 0.5, im: -0.25 })).unwrap();
     batch.freeze()
 }

@@ -8,6 +8,7 @@ mod head;
 mod keyboard;
 mod labels;
 mod lanes;
+mod layout;
 mod marks;
 mod overview;
 mod panes;
@@ -20,6 +21,7 @@ mod tables;
 mod tiles;
 mod traces;
 mod trigger;
+mod widgets;
 mod xy;
 mod zoom_box;
 

@@ -21,7 +21,7 @@ mod rate_response;
 
 use self::competing_window::CompetingWindow;
 use self::constants::*;
-pub(crate) use self::constants::{PATH_WINDOW_US, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
+pub(crate) use self::constants::{ATTEMPTS, PATH_WINDOW_US, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
 pub use self::path_model::Mode;

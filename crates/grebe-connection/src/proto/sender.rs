@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use self::datagram_sizes::DatagramSizes;
 use self::trains::Trains;
-use crate::proto::congestion::{Controller, Mode, Phase, PhaseCost};
+use crate::proto::congestion::{ATTEMPTS, Controller, Mode, Phase, PhaseCost};
 use crate::proto::ranges::RangeSet;
 use crate::proto::sent_packets::{Item, SentPackets};
 use crate::proto::wire::{INITIAL_WINDOW_BYTES, SILENCE_US_MAX, STREAM_BYTES_MAX, Stamp, Verdict};
@@ -346,10 +346,6 @@ impl SenderOptions {
 
 /// On a byte stream, longer packets cost less per byte. Beyond this length they would delay reports.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
-
-/// Attempts where a loss is unlikely to hit all: greetings, probes of a tail, packets that end a session,
-/// timeouts until datagrams become short again.
-const ATTEMPTS: u8 = 3;
 
 /// Maximum time until a report is asked for, and interval of probes to a full receiver.
 const TIMEOUT_US_MAX: u64 = 500_000;

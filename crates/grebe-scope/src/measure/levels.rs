@@ -1,6 +1,5 @@
 //! Levels of a signal: extremes, mean, and where it rests when low and when high.
 
-use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::pyramid::RangeStats;
@@ -36,7 +35,7 @@ impl<V: Value> Levels<V> {
     pub(super) fn find(&mut self, whole: &RangeStats<V>, runs: &[&[V]]) -> Option<LevelSet> {
         let all = RangeStats::of(runs);
         let all = if all.count == 0 { whole } else { &all };
-        let (min, max) = V::finite_extremes(all, runs)?;
+        let (min, max) = V::finite_extremes((all.stats.min, all.stats.max), runs)?;
         self.bins.fill((0, V::Sum::default()));
         runs.iter().for_each(|run| V::count(run, min, max, &mut self.bins));
         // Each half is looked at from its outer end, so that both are treated alike.
@@ -55,97 +54,6 @@ impl<V: Value> Levels<V> {
             top: upper.map_or(max.to_f64(), |mode| mode.level),
             noise: noise_bins * bin_width,
         })
-    }
-}
-
-/// What a histogram asks of each kind of value.
-pub trait Bins: Sized {
-    /// Sum of the samples of a bin.
-    type Sum: Copy + Debug + Send + Default;
-    /// The sum as a number.
-    fn sum_to_f64(sum: Self::Sum) -> f64;
-    /// The smallest and the largest finite sample of `all`, which are those of `runs`; `None` without any.
-    fn finite_extremes(all: &RangeStats<Self>, runs: &[&[Self]]) -> Option<(Self, Self)>
-    where
-        Self: Value;
-    /// Height of all bins between two extremes.
-    fn span(min: Self, max: Self) -> f64;
-    /// Counts the finite samples in bins of equal height from `min` to `max`.
-    fn count(samples: &[Self], min: Self, max: Self, bins: &mut [(u64, Self::Sum)]);
-    /// Whether two levels differ by so much that edges can lie between them.
-    fn are_apart(base: f64, top: f64) -> bool;
-}
-
-impl Bins for i16 {
-    type Sum = i64;
-
-    fn sum_to_f64(sum: i64) -> f64 {
-        sum as f64
-    }
-
-    fn finite_extremes(all: &RangeStats, _: &[&[i16]]) -> Option<(i16, i16)> {
-        let (min, max) = (all.stats.min, all.stats.max);
-        (min <= max).then_some((min, max))
-    }
-
-    fn span(min: i16, max: i16) -> f64 {
-        f64::from(max) - f64::from(min) + 1.0
-    }
-
-    fn count(samples: &[i16], min: i16, max: i16, bins: &mut [(u64, i64)]) {
-        let (min, max) = (i32::from(min), i32::from(max));
-        let bins_per_count = ((BINS as u64) << 32) / (max - min + 1) as u64;
-        for &sample in samples {
-            let bin = ((i32::from(sample) - min) as u64 * bins_per_count) >> 32;
-            let (count, sum) = &mut bins[bin as usize];
-            *count += 1;
-            *sum += i64::from(sample);
-        }
-    }
-
-    fn are_apart(base: f64, top: f64) -> bool {
-        top - base >= 1.0
-    }
-}
-
-impl Bins for f32 {
-    type Sum = f64;
-
-    fn sum_to_f64(sum: f64) -> f64 {
-        sum
-    }
-
-    fn finite_extremes(all: &RangeStats<f32>, runs: &[&[f32]]) -> Option<(f32, f32)> {
-        let (min, max) = (all.stats.min, all.stats.max);
-        if min.is_finite() && max.is_finite() {
-            return (min <= max).then_some((min, max));
-        }
-        let finite = runs.iter().copied().flatten().copied().filter(|sample| sample.is_finite());
-        finite.fold(None, |found, sample| {
-            let (min, max) = found.unwrap_or((sample, sample));
-            Some((sample.min(min), sample.max(max)))
-        })
-    }
-
-    fn span(min: f32, max: f32) -> f64 {
-        f64::from(max) - f64::from(min)
-    }
-
-    fn count(samples: &[f32], min: f32, max: f32, bins: &mut [(u64, f64)]) {
-        let last = bins.len() - 1;
-        // A flat signal has one bin.
-        let bins_per_unit = (bins.len() as f64 / f32::span(min, max).max(f64::MIN_POSITIVE)).min(f64::MAX);
-        for &sample in samples.iter().filter(|sample| sample.is_finite()) {
-            let bin = ((f64::from(sample) - f64::from(min)) * bins_per_unit) as usize;
-            let (count, sum) = &mut bins[bin.min(last)];
-            *count += 1;
-            *sum += f64::from(sample);
-        }
-    }
-
-    fn are_apart(base: f64, top: f64) -> bool {
-        // Sums of equal samples are exact: a level is no other for having been averaged.
-        top > base
     }
 }
 

@@ -112,6 +112,11 @@ const NAMES: [(&str, Dimension); Quantity::ALL.len()] = [
 /// assert_eq!((running.count(), running.mean(), running.deviation()), (3, Some(2.0), Some(1.0)));
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(from = "Counted", into = "Counted")
+)]
 pub struct Running {
     count: u64,
     min: f64,
@@ -122,11 +127,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// What was counted elsewhere: `count` values, the smallest, the mean and the largest of them, and their deviation.
-    pub fn known(count: u64, (min, mean, max): (f64, f64, f64), deviation: f64) -> Running {
-        Running { count, min, max, mean, squares: deviation * deviation * count.saturating_sub(1) as f64 }
-    }
-
     /// Adds a value; NaN is left out.
     pub fn add(&mut self, value: f64) {
         if value.is_nan() {
@@ -163,5 +163,35 @@ impl Running {
     /// Standard deviation of a sample (divided by one less than the count); `None` below two values.
     pub fn deviation(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
+    }
+}
+
+/// As it is kept and sent: what [`Running`] says.
+#[cfg(feature = "serde")]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+struct Counted {
+    count: u64,
+    min: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+    deviation: Option<f64>,
+}
+
+#[cfg(feature = "serde")]
+impl From<Running> for Counted {
+    fn from(it: Running) -> Counted {
+        Counted { count: it.count, min: it.min(), max: it.max(), mean: it.mean(), deviation: it.deviation() }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<Counted> for Running {
+    fn from(Counted { count, min, max, mean, deviation }: Counted) -> Running {
+        let known = min.zip(max).zip(mean);
+        known.map_or(Running::default(), |((min, max), mean)| {
+            let squares = deviation.unwrap_or(0.0).powi(2) * count.saturating_sub(1) as f64;
+            Running { count, min, max, mean, squares }
+        })
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::shape::{Shape, TrackBytes};
-use crate::simd::{self, Kernels};
-use crate::stats::{Stats, Sums};
-use crate::value::Value;
+use crate::simd;
+use crate::stats::Stats;
+use crate::value::{Number, Sums, Value};
 
 /// Samples and nodes of one channel.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Track<V: Value> {
 }
 
 /// Sums of a node, as they are kept.
-type Stored<V> = <<V as Kernels>::Sums as Sums>::Stored;
+type Stored<V> = <<V as Number>::Sums as Sums>::Stored;
 
 /// Bytes that a channel keeps a sample and a node.
 pub(super) fn bytes<V: Value>() -> TrackBytes {

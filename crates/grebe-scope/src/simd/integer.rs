@@ -4,37 +4,12 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::{Kernels, Words};
-use crate::stats::{IntegerSums, Stats};
+use super::Kernels;
+use super::words::{IntegerThresholds, Words};
+use crate::stats::Stats;
 use portable::{compare_portable, min_max_chunked, stats_chunked};
 
-/// Thresholds of 16-bit comparisons.
-#[derive(Debug, Clone, Copy)]
-pub struct IntegerThresholds {
-    /// Above: `sample > over`.
-    over: i16,
-    /// Below: `sample < under`.
-    under: i16,
-    /// All ones where every sample is above (or below): no 16-bit threshold says so.
-    above_always: u64,
-    below_always: u64,
-}
-
-impl IntegerThresholds {
-    /// Above is `sample >= high`, below is `sample < low`.
-    pub(crate) fn new(high: i32, low: i32) -> IntegerThresholds {
-        let (least, most) = (i32::from(i16::MIN), i32::from(i16::MAX));
-        IntegerThresholds {
-            over: (high - 1).clamp(least, most) as i16,
-            under: low.clamp(least, most) as i16,
-            above_always: if high <= least { u64::MAX } else { 0 },
-            below_always: if low > most { u64::MAX } else { 0 },
-        }
-    }
-}
-
 impl Kernels for i16 {
-    type Sums = IntegerSums;
     type Thresholds = IntegerThresholds;
 
     #[inline]

@@ -5,19 +5,12 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::{Kernels, Words};
-use crate::stats::{RealSums, Stats};
+use super::Kernels;
+use super::words::{RealThresholds, Words};
+use crate::stats::Stats;
 use portable::{compare_portable, min_max_chunked, stats_chunked};
 
-/// Thresholds of `f32`: above is `sample >= high`, below is `sample < low`; not-a-number is neither.
-#[derive(Debug, Clone, Copy)]
-pub struct RealThresholds {
-    pub(crate) high: f32,
-    pub(crate) low: f32,
-}
-
 impl Kernels for f32 {
-    type Sums = RealSums;
     type Thresholds = RealThresholds;
 
     #[inline]

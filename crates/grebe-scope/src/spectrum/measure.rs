@@ -9,11 +9,28 @@ use crate::value::Value;
 
 /// A stretch of the frequency axis, in cycles per sample: as [`Spectrum::cycles_per_sample`], times the rate in hertz.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(from = "(f64, f64)", into = "(f64, f64)")
+)]
 pub struct Band {
     /// Lower edge, -0.5 to 0.5.
     pub low: f64,
     /// Upper edge.
     pub high: f64,
+}
+
+impl From<(f64, f64)> for Band {
+    fn from((low, high): (f64, f64)) -> Band {
+        Band { low, high }
+    }
+}
+
+impl From<Band> for (f64, f64) {
+    fn from(band: Band) -> (f64, f64) {
+        (band.low, band.high)
+    }
 }
 
 impl Band {
@@ -30,12 +47,16 @@ impl Band {
 
 /// How clean a tone is, by IEEE Std 1241. All in decibels but `enob`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToneQuality {
     /// The highest tone.
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub fundamental: Peak,
     /// The fundamental over all that is no harmonic and no offset.
+    #[cfg_attr(feature = "serde", serde(with = "crate::or_word"))]
     pub snr_db: f64,
     /// The fundamental over all else but the offset.
+    #[cfg_attr(feature = "serde", serde(with = "crate::or_word"))]
     pub sinad_db: f64,
     /// All harmonics together, relative to the fundamental; `None` where they do not stand out of the noise or of what the window lets
     /// through, or one of them falls on the fundamental or on the offset.

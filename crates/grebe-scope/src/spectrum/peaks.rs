@@ -4,6 +4,7 @@ use super::window::Window;
 
 /// A peak of a spectrum.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Peak {
     /// Where, in lines, found between lines; [`Spectrum::cycles_per_sample`](crate::Spectrum::cycles_per_sample) says which frequency
     /// that is.

@@ -2,6 +2,7 @@
 
 /// Weighting of the samples of a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Window {
     /// None: for signals with whole cycles in a transform, and for transients.
     Rectangular,

@@ -8,6 +8,7 @@ use crate::value::Value;
 
 /// Direction of a crossing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Slope {
     /// From below to above.
     Rising,

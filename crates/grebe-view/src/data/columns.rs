@@ -8,7 +8,7 @@ use crate::data::clip::is_clipped;
 use crate::data::interpolate::line_between;
 use crate::data::lane::LaneId;
 use crate::data::picture::LaneColumns;
-use crate::data::samples::Kind;
+use crate::data::samples::{Kind, drawn};
 use crate::data::tracks::Track;
 use crate::data::viewport::{Viewport, Window, columns_max};
 
@@ -96,15 +96,6 @@ pub(crate) fn sample_at<K: Kind>(track: Track<'_, K>, index: u64) -> Option<f64>
     let mut found = None;
     track.samples(index..index.saturating_add(1), |_, samples| found = samples.first().copied());
     found.map(|sample| sample.to_f64())
-}
-
-/// Columns in the arithmetic that has room for every value: what is drawn is of one kind.
-pub(crate) fn drawn<K: Kind>(columns: &[Column<K>]) -> Vec<Column<f32>> {
-    let of = |column: &Column<K>| match column.is_empty() {
-        true => Column { coverage: column.coverage, ..Column::OUTSIDE },
-        false => Column { min: column.min.to_f32(), max: column.max.to_f32(), coverage: column.coverage },
-    };
-    columns.iter().map(of).collect()
 }
 
 fn drawn_line<K: Kind>(line: SampleLine<K>) -> SampleLine<f32> {

@@ -8,7 +8,8 @@ use grebe_frame::{Arrival, Batch, Description, Frame, Gap, Header, StreamTracker
 use grebe_scope::Error as ScopeError;
 
 use crate::data::extract::{Extract, WantedExtract};
-use crate::data::history::{History, Moment, Viewer, history_for};
+use crate::data::history::{History, Viewer, history_for};
+use crate::data::look::Moment;
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::picture::{GapMark, Picture, StreamInfo};
 use crate::data::recorded;

@@ -7,8 +7,8 @@ use grebe_scope::{Error as ScopeError, Value};
 
 use crate::data::columns::Extent;
 use crate::data::extract::{Extract, ExtractSamples, WantedExtract};
-use crate::data::look::Look;
-use crate::data::picture::{Picture, StreamInfo};
+use crate::data::look::{Look, Moment};
+use crate::data::picture::Picture;
 use crate::data::samples::{self, Kind};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
@@ -50,15 +50,6 @@ pub(crate) trait History: fmt::Debug + Send {
     fn refresh(&mut self) -> bool {
         false
     }
-}
-
-/// When a picture is made, and of what.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    pub(crate) stream: StreamInfo,
-    pub(crate) span: f64,
-    pub(crate) is_ended: bool,
-    pub(crate) now_ns: u64,
 }
 
 /// A history for a stream like this, within about `budget_bytes`.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a lane shows.
@@ -153,10 +154,48 @@ impl<'de> Deserialize<'de> for LaneId {
 }
 
 /// Which channels are shown, and which parts of complex ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "ShownLanes", into = "ShownLanes")]
 pub struct LaneMask {
     channels: [u64; CHANNELS_MAX / 64],
     parts: u8,
+}
+
+/// A [`LaneMask`] by names: its channels, where some are left out, and the parts of complex ones.
+#[derive(Serialize, Deserialize)]
+struct ShownLanes {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channels: Option<Vec<usize>>,
+    #[serde(default = "usual_parts")]
+    parts: Vec<Part>,
+}
+
+fn usual_parts() -> Vec<Part> {
+    ShownLanes::from(LaneMask::ALL).parts
+}
+
+impl From<LaneMask> for ShownLanes {
+    fn from(lanes: LaneMask) -> ShownLanes {
+        let channels: Vec<usize> = (0..CHANNELS_MAX).filter(|&it| lanes.has_channel(it)).collect();
+        ShownLanes {
+            channels: (channels.len() < CHANNELS_MAX).then_some(channels),
+            parts: Part::COMPLEX.into_iter().filter(|&part| lanes.has_part(part)).collect(),
+        }
+    }
+}
+
+impl From<ShownLanes> for LaneMask {
+    fn from(shown: ShownLanes) -> LaneMask {
+        let mut lanes = LaneMask::ALL;
+        if let Some(mut channels) = shown.channels {
+            channels.retain(|&it| it < CHANNELS_MAX);
+            channels.sort_unstable();
+            channels.dedup();
+            lanes = lanes.only(channels);
+        }
+        let is_other = |part: &Part| LaneMask::ALL.has_part(*part) != shown.parts.contains(part);
+        Part::COMPLEX.into_iter().filter(is_other).fold(lanes, LaneMask::part_toggled)
+    }
 }
 
 impl LaneMask {
@@ -282,6 +321,27 @@ impl<T> FromIterator<(LaneId, T)> for PerLane<T> {
         found.0.dedup_by_key(|(lane, _)| *lane);
         found
     }
+}
+
+/// A list: of each lane its name, and what it has.
+impl<T: Serialize> Serialize for PerLane<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(|(lane, it)| OfLane { lane: *lane, it }))
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for PerLane<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PerLane<T>, D::Error> {
+        let all = Vec::<OfLane<T>>::deserialize(from)?;
+        Ok(all.into_iter().map(|OfLane { lane, it }| (lane, it)).collect())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct OfLane<T> {
+    lane: LaneId,
+    #[serde(flatten)]
+    it: T,
 }
 
 /// Channels that a stream can have, and one that none has.

@@ -3,23 +3,29 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_scope::RangeStats;
-
 use crate::data::columns::{Extent, sample_at};
-use crate::data::history::Moment;
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathLane;
-use crate::data::measure::{PictureMeasurer, Seen};
+use crate::data::measure::{PictureMeasurer, Seen, Whole};
 use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
-use crate::data::picture::Picture;
+use crate::data::picture::{Picture, StreamInfo};
 use crate::data::samples::Kind;
 use crate::data::signal::SignalMeasurer;
 use crate::data::spectrum::SpectrumAnalyzer;
 use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerSettings, TriggerView};
-use crate::data::viewport::{Viewport, Window};
+use crate::data::viewport::{CursorTimes, Viewport, Window};
 use crate::data::xy::XyPlotter;
+
+/// When a picture is made, and of what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) stream: StreamInfo,
+    pub(crate) span: f64,
+    pub(crate) is_ended: bool,
+    pub(crate) now_ns: u64,
+}
 
 /// The pictures of one viewer, as they go on from one to the next.
 #[derive(Debug)]
@@ -39,9 +45,6 @@ pub(super) struct Look<K: Kind> {
     /// Where the lane that triggers stands in the blocks that come.
     triggering: Option<usize>,
 }
-
-/// What is known of all samples in a window, also of those that are not held.
-pub(super) type Whole<'a, K> = &'a dyn Fn(LaneId) -> Option<RangeStats<K>>;
 
 impl<K: Kind> Default for Look<K> {
     fn default() -> Look<K> {
@@ -206,7 +209,7 @@ impl<K: Kind> Look<K> {
         let seen = Seen { window: window.clone(), rate_hz: moment.stream.rate_hz, whole };
         (picture.measured, picture.measured_count) =
             measure.measure(tracks, math, viewport, &seen, moment.now_ns);
-        let at = viewport.cursors.map(|(times, from)| {
+        let at = viewport.cursors.map(|CursorTimes { times, from }| {
             let from = from.or(trigger.and_then(|trigger| trigger.at)).unwrap_or(window.end);
             times.map(|time| (from + time * rate).round().max(0.0) as u64)
         });

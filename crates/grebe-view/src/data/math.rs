@@ -10,19 +10,21 @@ use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Track, Tracks};
 
 /// What the math channel computes, and of which channels.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MathSettings {
     pub(crate) operation: MathOperation,
     pub(crate) a: MathInput,
     pub(crate) b: MathInput,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MathInput {
     pub(crate) lane: LaneId,
     /// Unit per count, and the value of count 0.
+    #[serde(flatten)]
     pub(crate) scale: Scale,
     /// Whether the mean of the visible samples is subtracted first.
+    #[serde(default)]
     pub(crate) is_ac: bool,
 }
 

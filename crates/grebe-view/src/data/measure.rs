@@ -1,25 +1,25 @@
 //! Measures the visible samples, a few times per second.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
+use serde::{Deserialize, Serialize};
 
-use crate::data::lane::{LaneId, PerLane};
-use crate::data::look::Whole;
+use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Track, Tracks};
 use crate::data::viewport::Viewport;
 
-/// What the numbers of the lanes that are to be measured stand for.
-pub(crate) type Scales = Arc<PerLane<Scale>>;
+/// What is known of all samples in a window, also of those that are not held.
+pub(crate) type Whole<'a, K> = &'a dyn Fn(LaneId) -> Option<RangeStats<K>>;
 
 /// What was measured of one lane.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaneMeasurements {
     /// The lane.
     pub lane: LaneId,
     /// Its quantities, in the units that the viewport's scales give.
+    #[serde(rename = "values")]
     pub set: Measurements,
     /// Samples behind base, top, times and edges: the newest of the window that are still held singly, of a live stream at
     /// most 262,144.
@@ -135,10 +135,13 @@ const INTERVAL_NS: u64 = 200_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use grebe_scope::Quantity;
 
     use super::*;
     use crate::data::core::ScopeCore;
+    use crate::data::viewport::Scales;
     use crate::testing::sine_batch;
 
     #[test]

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use grebe_scope::{Column, ColumnGrid};
 
-use crate::data::columns::drawn;
 use crate::data::lane::LaneId;
-use crate::data::samples::Kind;
+use crate::data::samples::{Kind, drawn};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{Viewport, columns_max};
 

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use grebe_scope::{Acquisition, Density, Engineering, Error as ScopeError};
 
-use crate::data::lane::{LaneId, PerLane};
+use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
-
-/// Lowest and highest raw count that the densities cover, of the lanes that have one.
-pub(crate) type Ranges = Arc<PerLane<(f64, f64)>>;
+use crate::data::viewport::{CountRange, Ranges};
 
 /// How often the trace of one lane passed each cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,8 +81,8 @@ impl<K: Kind> Persistence<K> {
         let search = run.another().map_err(refused)?;
         let acquisition =
             Acquisition::new(tracks.places(), &places, triggering, search, pre_samples, record_samples);
-        let density = |(place, lane, (bottom, top)): (usize, LaneId, (f64, f64))| {
-            let mut density = Density::new(WIDTH, HEIGHT, bottom, top)?;
+        let density = |(place, lane, range): (usize, LaneId, CountRange)| {
+            let mut density = Density::new(WIDTH, HEIGHT, range.low, range.high)?;
             density.limit_per_picture((SAMPLES_PER_PICTURE / record_samples).max(4));
             Ok((place, lane, density))
         };
@@ -118,13 +116,15 @@ impl<K: Kind> Persistence<K> {
         }
         let (before, now) = (self.ranges.iter(), ranges.iter());
         if before.len() != now.len()
-            || !before.zip(now).all(|((a, from), (b, to))| a == b && is_moved(*from, *to))
+            || !before
+                .zip(now)
+                .all(|((a, from), (b, to))| a == b && is_moved((from.low, from.high), (to.low, to.high)))
         {
             return false;
         }
         for (_, lane, density) in &mut self.densities {
-            if let Some((bottom, _)) = ranges.get(*lane) {
-                density.set_bottom(*bottom);
+            if let Some(range) = ranges.get(*lane) {
+                density.set_bottom(range.low);
             }
         }
         self.ranges = Arc::clone(ranges);
@@ -200,7 +200,9 @@ mod tests {
             (true, 0) => 9000,
             (true, _) => 1000,
         };
-        let ranges = Arc::new([(LaneId::real(0), (-10_000.0, 10_000.0))].into_iter().collect());
+        let ranges = Arc::new(
+            [(LaneId::real(0), CountRange { low: -10_000.0, high: 10_000.0 })].into_iter().collect(),
+        );
         let viewport = Viewport {
             span: Some(0.1),
             trigger: Some(TriggerSettings { level: Some(0.0), ..TriggerSettings::new(TriggerMode::Normal) }),
@@ -231,7 +233,9 @@ mod tests {
             span: Some(0.1),
             trigger: Some(TriggerSettings { level: Some(0.0), ..TriggerSettings::new(TriggerMode::Normal) }),
             persistence: Some(Arc::new(
-                [(LaneId::real(0), (moved - 10_000.0, moved + 10_000.0))].into_iter().collect(),
+                [(LaneId::real(0), CountRange { low: moved - 10_000.0, high: moved + 10_000.0 })]
+                    .into_iter()
+                    .collect(),
             )),
             ..Viewport::latest(100)
         };

@@ -20,8 +20,9 @@ use grebe_scope::{Error as ScopeError, RangeStats};
 
 use crate::data::columns::Extent;
 use crate::data::extract::{Extract, WantedExtract};
-use crate::data::history::{History, IntoExtract, Kept, Moment, Viewer};
+use crate::data::history::{History, IntoExtract, Kept, Viewer};
 use crate::data::lane::{LaneId, Part};
+use crate::data::look::Moment;
 use crate::data::overview::OverviewView;
 use crate::data::picture::{GapMark, Picture};
 use crate::data::recording::{Recording, WantedSamples};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Sub;
 
 use grebe_frame::{Complex, Component, Frame, Sample, SampleFormat};
-use grebe_scope::{Value, instantaneous_frequency, magnitude, magnitude_db, phase};
+use grebe_scope::{Column, Value, instantaneous_frequency, magnitude, magnitude_db, phase};
 
 use crate::data::lane::Part;
 
@@ -159,6 +159,15 @@ where
 const CU8_ZERO: f64 = 127.5;
 /// As in WAV files.
 const U8_ZERO: f64 = 128.0;
+
+/// Columns in the arithmetic that has room for every value: what is drawn is of one kind.
+pub(crate) fn drawn<K: Kind>(columns: &[Column<K>]) -> Vec<Column<f32>> {
+    let of = |column: &Column<K>| match column.is_empty() {
+        true => Column { coverage: column.coverage, ..Column::OUTSIDE },
+        false => Column { min: column.min.to_f32(), max: column.max.to_f32(), coverage: column.coverage },
+    };
+    columns.iter().map(of).collect()
+}
 
 #[cfg(test)]
 mod tests {

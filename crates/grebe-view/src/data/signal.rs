@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as Weighting};
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{LaneId, Part};
 use crate::data::samples::{self, Kind};
@@ -12,7 +13,7 @@ use crate::data::viewport::Viewport;
 
 /// What was measured of the signal of one channel, over the visible samples. Powers are relative to those of a tone that uses
 /// the whole range; frequencies are parts of the rate, as in a [`SpectrumView`](crate::SpectrumView).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeasurements {
     /// The channel, from 0.
     pub channel: usize,
@@ -201,7 +202,7 @@ mod tests {
 
     use super::*;
     use crate::data::core::ScopeCore;
-    use crate::data::measure::Scales;
+    use crate::data::viewport::Scales;
     use crate::data::viewport::SpectrumSettings;
 
     fn frame<T: Sample>(first: u64, samples: &[T]) -> Batch {

@@ -5,20 +5,23 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_frame::{Batch, Description, Header, StreamAnnotation};
+use serde::{Deserialize, Serialize};
 
 use crate::data::axis::{AxisPoint, AxisPoints};
 
 /// A place where the stream became another, and went on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ChangeMark {
     /// Absolute index of the first sample after it.
     pub index: u64,
     /// What changed.
+    #[serde(flatten)]
     pub change: Change,
 }
 
 /// What can change within a stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "ChangeWords", into = "ChangeWords")]
 pub enum Change {
     /// The centre frequency: that of what follows, where the stream still says one.
     CentreFrequency {
@@ -30,6 +33,33 @@ pub enum Change {
         /// In samples per second; 0 = unknown.
         hz: f64,
     },
+}
+
+/// A [`Change`], in words.
+#[derive(Serialize, Deserialize)]
+struct ChangeWords {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate_hz: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    centre_frequency_hz: Option<f64>,
+}
+
+impl From<Change> for ChangeWords {
+    fn from(change: Change) -> ChangeWords {
+        let (rate_hz, centre_frequency_hz) = match change {
+            Change::Rate { hz } => (Some(hz), None),
+            Change::CentreFrequency { hz } => (None, hz),
+        };
+        ChangeWords { rate_hz, centre_frequency_hz }
+    }
+}
+
+impl From<ChangeWords> for Change {
+    fn from(words: ChangeWords) -> Change {
+        words
+            .rate_hz
+            .map_or(Change::CentreFrequency { hz: words.centre_frequency_hz }, |hz| Change::Rate { hz })
+    }
 }
 
 /// Follows the descriptions of one stream.

@@ -10,7 +10,8 @@ use crate::data::lane::LaneId;
 pub(crate) use search::TriggerSearch;
 
 /// What triggers, and where the trigger stands on the screen.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TriggerSettings {
     /// When pictures are taken.
     pub mode: TriggerMode,
@@ -26,10 +27,12 @@ pub struct TriggerSettings {
     pub level: Option<f64>,
     /// How far the signal must go back beyond the level before it triggers again, in raw counts; `None`: 0.3 of an eighth of the signal's
     /// height, and ten deviations of its noise where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hysteresis: Option<f64>,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// What of the signal the trigger sees.
+    #[serde(flatten)]
     pub coupling: TriggerCoupling,
     /// Seconds without another trigger after each (samples where the rate is unknown); 0 for none.
     pub holdoff_s: f64,
@@ -44,7 +47,8 @@ pub struct TriggerSettings {
 }
 
 /// What of the signal a trigger sees.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "CouplingWords", into = "CouplingWords")]
 pub enum TriggerCoupling {
     /// All of it.
     #[default]
@@ -55,6 +59,33 @@ pub enum TriggerCoupling {
         /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: two cycles per screen.
         corner_hz: Option<f64>,
     },
+}
+
+/// A [`TriggerCoupling`], in words.
+#[derive(Serialize, Deserialize)]
+struct CouplingWords {
+    #[serde(default)]
+    is_lf_reject: bool,
+    #[serde(default)]
+    corner_hz: Option<f64>,
+}
+
+impl From<TriggerCoupling> for CouplingWords {
+    fn from(coupling: TriggerCoupling) -> CouplingWords {
+        match coupling {
+            TriggerCoupling::Dc => CouplingWords { is_lf_reject: false, corner_hz: None },
+            TriggerCoupling::LfReject { corner_hz } => CouplingWords { is_lf_reject: true, corner_hz },
+        }
+    }
+}
+
+impl From<CouplingWords> for TriggerCoupling {
+    fn from(words: CouplingWords) -> TriggerCoupling {
+        match words.is_lf_reject {
+            true => TriggerCoupling::LfReject { corner_hz: words.corner_hz },
+            false => TriggerCoupling::Dc,
+        }
+    }
 }
 
 impl TriggerCoupling {
@@ -126,19 +157,25 @@ pub enum TriggerMode {
 }
 
 /// The trigger's state, to be shown: a scope that stands still must say why.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TriggerView {
     /// The settings, with the level that is used.
+    #[serde(flatten)]
     pub settings: TriggerSettings,
     /// The level in raw counts, the lower one of two; with LF reject, from the mean of what is visible.
+    #[serde(skip)]
     pub level: f64,
     /// The upper one of two levels, else the same.
+    #[serde(skip)]
     pub upper: f64,
     /// How far the signal goes back before it triggers again, in raw counts.
+    #[serde(rename = "hysteresis_used", default)]
     pub hysteresis: f64,
     /// Whether a picture is being taken.
+    #[serde(skip)]
     pub state: TriggerState,
     /// Absolute sample index of the trigger that is shown.
+    #[serde(skip)]
     pub at: Option<f64>,
     /// Triggers since the settings changed, shown or not, without those that were held off.
     pub found: u64,
@@ -149,9 +186,10 @@ pub struct TriggerView {
 }
 
 /// Whether a triggered picture is being taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TriggerState {
     /// No trigger yet.
+    #[default]
     Ready,
     /// The picture shows a trigger; the scope waits for the next.
     Triggered,
@@ -159,6 +197,12 @@ pub enum TriggerState {
     Free,
     /// The single shot was taken.
     Stopped,
+}
+
+impl Default for TriggerSettings {
+    fn default() -> TriggerSettings {
+        TriggerSettings::new(TriggerMode::Auto)
+    }
 }
 
 impl TriggerSettings {
@@ -191,10 +235,12 @@ impl TriggerSettings {
 const CYCLES_PER_SCREEN: f64 = 2.0;
 
 /// Intervals between the last triggers: at most 64, as far as the history holds them.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TriggerRate {
     /// From each trigger to the next, in seconds (samples where the rate is unknown). Intervals across missing samples are
     /// left out: more triggers may lie in them.
+    #[serde(flatten)]
     pub intervals: Running,
     /// Intervals left out because of missing samples.
     pub gaps: u64,

@@ -1,51 +1,65 @@
 //! What a front end asks for.
 
-use grebe_scope::{
-    Interpolation, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
-};
+use std::sync::Arc;
 
-use crate::data::lane::LaneMask;
+use grebe_scope::{
+    Interpolation, Scale, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
-use crate::data::measure::Scales;
-use crate::data::persistence::Ranges;
 use crate::data::trigger::TriggerSettings;
-use crate::data::xy::XySettings;
 
 /// The part of the stream to show, how wide, and what to compute of it.
 ///
 /// Begin with [`Viewport::latest`], and set what should differ.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Viewport {
     /// Which stretch of time.
+    #[serde(rename = "ending", skip_serializing_if = "Window::is_latest")]
     pub window: Window,
     /// How much of it: seconds, or samples where the rate is unknown. `None` leaves the choice to the scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<f64>,
     /// Columns of the picture, 1 to 16384: usually one per pixel.
     pub columns: usize,
     /// Lanes of the picture.
+    #[serde(flatten)]
     pub lanes: LaneMask,
     /// How the line goes between samples that lie wider apart than columns.
+    #[serde(rename = "sinc", with = "sinc")]
     pub interpolation: Interpolation,
     /// What makes the picture stand still; `None` lets it roll.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<TriggerSettings>,
+    #[serde(with = "shared", skip_serializing_if = "Option::is_none")]
     pub(crate) measure: Option<Scales>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) math: Option<MathSettings>,
     /// Two times whose samples are wanted, in units of the axis, and the sample index they count from; `None`: from the
     /// trigger, or the right edge.
-    pub(crate) cursors: Option<([f64; 2], Option<f64>)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursors: Option<CursorTimes>,
     /// Whether all is analysed anew, over all samples that are held: for a picture that is kept.
     pub(crate) is_exact: bool,
     /// Spectra of the newest samples before the right edge.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spectrum: Option<SpectrumSettings>,
+    #[serde(with = "shared", skip_serializing_if = "Option::is_none")]
     pub(crate) persistence: Option<Ranges>,
     /// One lane over another.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) xy: Option<XySettings>,
     /// Columns of all of the history, if they are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) overview: Option<usize>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Option<f64>", into = "Option<f64>")]
 pub enum Window {
     /// The newest samples, at the right edge.
     Latest,
@@ -57,7 +71,8 @@ pub enum Window {
 }
 
 /// Spectra to compute.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SpectrumSettings {
     /// Samples per transform, a power of two from 16 to 2^18; fewer while the stream has fewer.
     pub size: usize,
@@ -71,6 +86,70 @@ pub struct SpectrumSettings {
     pub(crate) waterfall: Option<usize>,
     /// The part that signals are measured in, as parts of the rate; `None`: all of it.
     pub band: Option<(f64, f64)>,
+}
+
+/// What the numbers of the lanes that are to be measured stand for.
+pub(crate) type Scales = Arc<PerLane<Scale>>;
+
+/// Lowest and highest raw count that the densities cover, of the lanes that have one.
+pub(crate) type Ranges = Arc<PerLane<CountRange>>;
+
+/// Raw counts from one to another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CountRange {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Times of the cursors in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CursorTimes {
+    pub(crate) times: [f64; 2],
+    /// The sample that they count from; `None`: the trigger, or the right edge.
+    #[serde(default)]
+    pub(crate) from: Option<f64>,
+}
+
+/// What is drawn over what, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct XySettings {
+    pub(crate) x: LaneId,
+    pub(crate) y: LaneId,
+    /// Lowest and highest raw count to the right, and upwards.
+    pub(crate) x_range: (f64, f64),
+    pub(crate) y_range: (f64, f64),
+    /// Cells to the right, and upwards.
+    pub(crate) size: (usize, usize),
+    /// Samples from a point to the next: those of a symbol. `None`: each is a point.
+    #[serde(default)]
+    pub(crate) every: Option<f64>,
+}
+
+impl Window {
+    fn is_latest(&self) -> bool {
+        *self == Window::Latest
+    }
+}
+
+impl From<Option<f64>> for Window {
+    fn from(ending: Option<f64>) -> Window {
+        ending.map_or(Window::Latest, |at| Window::Ending { at })
+    }
+}
+
+impl From<Window> for Option<f64> {
+    fn from(window: Window) -> Option<f64> {
+        match window {
+            Window::Latest => None,
+            Window::Ending { at } => Some(at),
+        }
+    }
+}
+
+impl Default for Viewport {
+    fn default() -> Viewport {
+        Viewport::latest(1000)
+    }
 }
 
 impl Default for SpectrumSettings {
@@ -194,5 +273,39 @@ mod tests {
         assert_eq!(default_span(0.0), 1e4);
         assert_eq!((fitted_span(0.0123, 1e6), fitted_span(20.0, 1e3)), (0.013, 20.0));
         assert_eq!((fitted_span(1e-9, 1e6), two_digits_up(0.24), two_digits_up(991.0)), (1e-5, 0.24, 1000.0));
+    }
+}
+
+/// An [`Interpolation`] as the answer to whether it is that of sin(x)/x.
+mod sinc {
+    use grebe_scope::Interpolation;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(it: &Interpolation, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bool(*it == Interpolation::Sinc)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Interpolation, D::Error> {
+        Ok(if bool::deserialize(from)? { Interpolation::Sinc } else { Interpolation::Linear })
+    }
+}
+
+/// What is shared here is said as it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        it: &Option<Arc<T>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        it.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::deserialize(from)?.map(Arc::new))
     }
 }

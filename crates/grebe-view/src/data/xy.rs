@@ -4,28 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_scope::XyDensity;
-use serde::{Deserialize, Serialize};
 
-use crate::data::lane::LaneId;
 use crate::data::persistence::is_moved;
 use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Tracks};
-use crate::data::viewport::Viewport;
-
-/// What is drawn over what, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct XySettings {
-    pub(crate) x: LaneId,
-    pub(crate) y: LaneId,
-    /// Lowest and highest raw count to the right, and upwards.
-    pub(crate) x_range: (f64, f64),
-    pub(crate) y_range: (f64, f64),
-    /// Cells to the right, and upwards.
-    pub(crate) size: (usize, usize),
-    /// Samples from a point to the next: those of a symbol. `None`: each is a point.
-    #[serde(default)]
-    pub(crate) every: Option<f64>,
-}
+use crate::data::viewport::{Viewport, XySettings};
 
 /// How often points fell into each cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -183,6 +166,7 @@ mod tests {
 
     use super::*;
     use crate::data::core::ScopeCore;
+    use crate::data::lane::LaneId;
     use crate::data::lane::Part;
 
     /// Four points by turns, ten samples each, with straight ways between them.

@@ -1,19 +1,13 @@
 //! What a far viewer says: JSON, an object with one key.
 
-mod trigger;
-
 use std::sync::Arc;
 
-use grebe_scope::{Interpolation, Scale, Window as Weighting};
 use serde::{Deserialize, Serialize};
 
-use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
-use crate::data::math::{MathInput, MathOperation, MathSettings};
-use crate::data::viewport::{SpectrumSettings, Viewport, Window};
-use crate::data::xy::XySettings;
+use crate::data::trigger::{TriggerCoupling, TriggerSettings};
+use crate::data::viewport::Viewport;
 use crate::far::control::Wish;
-use crate::far::finding::FarSought;
-pub(crate) use trigger::FarTrigger;
+use crate::far::sought::FarSought;
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,235 +62,30 @@ pub(crate) fn first_source() -> usize {
 }
 
 /// A viewport with its number. What is left out is as in [`Viewport::latest`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FarViewport {
+    /// Counts from 1: pictures say which they follow.
     pub(crate) number: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ending: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    span: Option<f64>,
-    columns: usize,
-    /// `None`: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channels: Option<Vec<usize>>,
-    parts: Vec<Part>,
-    sinc: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trigger: Option<FarTrigger>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    measure: Option<Vec<LaneScale>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    math: Option<FarMath>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursors: Option<FarCursors>,
-    is_exact: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spectrum: Option<FarSpectrum>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    persistence: Option<Vec<LaneRange>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    xy: Option<XySettings>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    overview: Option<usize>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LaneScale {
-    lane: LaneId,
-    factor: f64,
-    offset: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LaneRange {
-    lane: LaneId,
-    low: f64,
-    high: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FarMath {
-    operation: MathOperation,
-    a: FarInput,
-    b: FarInput,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FarInput {
-    lane: LaneId,
-    factor: f64,
-    offset: f64,
-    #[serde(default)]
-    is_ac: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct FarCursors {
-    times: [f64; 2],
-    #[serde(default)]
-    from: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct FarSpectrum {
-    size: usize,
-    window: FarWeighting,
-    averages: u32,
-    is_peak_held: bool,
-    waterfall: Option<usize>,
-    band: Option<(f64, f64)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FarWeighting {
-    Rectangular,
-    Hann,
-    Hamming,
-    Blackman,
-    BlackmanHarris,
-    FlatTop,
+    #[serde(flatten)]
+    viewport: Viewport,
 }
 
 impl FarViewport {
     pub(crate) fn new(number: u64, viewport: &Viewport) -> FarViewport {
-        let channels: Vec<usize> = (0..CHANNELS_MAX).filter(|&it| viewport.lanes.has_channel(it)).collect();
-        let input = |input: &MathInput| FarInput {
-            lane: input.lane,
-            factor: input.scale.factor,
-            offset: input.scale.offset,
-            is_ac: input.is_ac,
-        };
-        FarViewport {
-            number,
-            ending: match viewport.window {
-                Window::Latest => None,
-                Window::Ending { at } => Some(at),
-            },
-            span: viewport.span,
-            columns: viewport.columns,
-            channels: (channels.len() < CHANNELS_MAX).then_some(channels),
-            parts: Part::COMPLEX.into_iter().filter(|&part| viewport.lanes.has_part(part)).collect(),
-            sinc: viewport.interpolation == Interpolation::Sinc,
-            trigger: viewport.trigger.as_ref().map(FarTrigger::new),
-            measure: viewport.measure.as_ref().map(|scales| {
-                let of = |(lane, scale): (LaneId, &Scale)| LaneScale {
-                    lane,
-                    factor: scale.factor,
-                    offset: scale.offset,
-                };
-                scales.iter().map(of).collect()
-            }),
-            math: viewport.math.map(|math| FarMath {
-                operation: math.operation,
-                a: input(&math.a),
-                b: input(&math.b),
-            }),
-            cursors: viewport.cursors.map(|(times, from)| FarCursors { times, from }),
-            is_exact: viewport.is_exact,
-            spectrum: viewport.spectrum.map(|settings| FarSpectrum {
-                size: settings.size,
-                window: WEIGHTINGS
-                    .iter()
-                    .find(|(it, _)| *it == settings.window)
-                    .map_or(FarWeighting::Hann, |it| it.1),
-                averages: settings.averages,
-                is_peak_held: settings.is_peak_held,
-                waterfall: settings.waterfall,
-                band: settings.band,
-            }),
-            persistence: viewport.persistence.as_ref().map(|ranges| {
-                ranges.iter().map(|(lane, &(low, high))| LaneRange { lane, low, high }).collect()
-            }),
-            xy: viewport.xy,
-            overview: viewport.overview,
-        }
+        FarViewport { number, viewport: viewport.clone() }
     }
 
-    /// What is to be seen, within what one viewer may cost.
+    /// What is asked for, as far as a viewer may ask.
     pub(crate) fn viewport(&self) -> Viewport {
-        bounded(self.unbounded())
-    }
-
-    fn unbounded(&self) -> Viewport {
-        let mut lanes = LaneMask::ALL;
-        if let Some(channels) = &self.channels {
-            let mut channels: Vec<usize> = channels.iter().copied().filter(|&it| it < CHANNELS_MAX).collect();
-            channels.sort_unstable();
-            channels.dedup();
-            lanes = lanes.only(channels);
-        }
-        for part in Part::COMPLEX {
-            if lanes.has_part(part) != self.parts.contains(&part) {
-                lanes = lanes.part_toggled(part);
-            }
-        }
-        let input = |input: &FarInput| MathInput {
-            lane: input.lane,
-            scale: Scale { factor: input.factor, offset: input.offset },
-            is_ac: input.is_ac,
-        };
-        Viewport {
-            window: self.ending.map_or(Window::Latest, |at| Window::Ending { at }),
-            span: self.span,
-            columns: self.columns,
-            lanes,
-            interpolation: if self.sinc { Interpolation::Sinc } else { Interpolation::Linear },
-            trigger: self.trigger.as_ref().map(FarTrigger::settings),
-            measure: self.measure.as_ref().map(|scales| {
-                let of = |it: &LaneScale| (it.lane, Scale { factor: it.factor, offset: it.offset });
-                Arc::new(scales.iter().map(of).collect())
-            }),
-            math: self.math.as_ref().map(|math| MathSettings {
-                operation: math.operation,
-                a: input(&math.a),
-                b: input(&math.b),
-            }),
-            cursors: self.cursors.as_ref().map(|cursors| (cursors.times, cursors.from)),
-            is_exact: self.is_exact,
-            spectrum: self.spectrum.as_ref().map(FarSpectrum::settings),
-            persistence: self.persistence.as_ref().map(|ranges| {
-                let of = |it: &LaneRange| (it.lane, (it.low, it.high));
-                Arc::new(ranges.iter().map(of).collect())
-            }),
-            xy: self.xy,
-            overview: self.overview,
-        }
-    }
-}
-
-impl Default for FarViewport {
-    fn default() -> FarViewport {
-        FarViewport::new(0, &Viewport::latest(1000))
-    }
-}
-
-impl FarSpectrum {
-    fn settings(&self) -> SpectrumSettings {
-        SpectrumSettings {
-            size: self.size,
-            window: WEIGHTINGS.iter().find(|(_, it)| *it == self.window).map_or(Weighting::Hann, |it| it.0),
-            averages: self.averages,
-            is_peak_held: self.is_peak_held,
-            waterfall: self.waterfall,
-            band: self.band,
-        }
-    }
-}
-
-impl Default for FarSpectrum {
-    fn default() -> FarSpectrum {
-        let SpectrumSettings { size, averages, is_peak_held, waterfall, band, .. } =
-            SpectrumSettings::default();
-        FarSpectrum { size, window: FarWeighting::Hann, averages, is_peak_held, waterfall, band }
+        bounded(self.viewport.clone())
     }
 }
 
 /// A viewport within what one viewer may cost, whoever asks; what its records may take is bounded where their lanes are known.
 pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
     viewport.span = viewport.span.filter(|span| *span > 0.0).map(|span| span.clamp(SPAN_MIN, SPAN_MAX));
+    viewport.trigger = viewport.trigger.map(bounded_trigger);
     viewport.columns = viewport.columns.clamp(1, COLUMNS_MAX);
     viewport.overview = viewport.overview.map(|columns| columns.min(OVERVIEW_MAX));
     if let Some(spectrum) = &mut viewport.spectrum {
@@ -313,18 +102,29 @@ pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
     viewport
 }
 
+/// The settings of a trigger, within what makes sense.
+pub(crate) fn bounded_trigger(trigger: TriggerSettings) -> TriggerSettings {
+    let time = |time: f64| time.clamp(0.0, SPAN_MAX);
+    TriggerSettings {
+        hysteresis: trigger.hysteresis.filter(|it| *it >= 0.0),
+        position: trigger.position.clamp(0.0, 1.0),
+        coupling: match trigger.coupling {
+            TriggerCoupling::LfReject { corner_hz } => {
+                TriggerCoupling::LfReject { corner_hz: corner_hz.filter(|hz| *hz > 0.0) }
+            }
+            TriggerCoupling::Dc => TriggerCoupling::Dc,
+        },
+        holdoff_s: time(trigger.holdoff_s),
+        pulse_min_s: trigger.pulse_min_s.map(time),
+        pulse_max_s: trigger.pulse_max_s.map(time),
+        dropout_s: trigger.dropout_s.map(time),
+        ..trigger
+    }
+}
+
 fn pictures_per_s_max() -> f64 {
     PICTURES_PER_S_MAX
 }
-
-const WEIGHTINGS: [(Weighting, FarWeighting); 6] = [
-    (Weighting::Rectangular, FarWeighting::Rectangular),
-    (Weighting::Hann, FarWeighting::Hann),
-    (Weighting::Hamming, FarWeighting::Hamming),
-    (Weighting::Blackman, FarWeighting::Blackman),
-    (Weighting::BlackmanHarris, FarWeighting::BlackmanHarris),
-    (Weighting::FlatTop, FarWeighting::FlatTop),
-];
 
 /// Bounds of what one viewer may ask for: they bound what it costs the thread that has the samples.
 pub(crate) const COLUMNS_MAX: usize = 4096;
@@ -335,15 +135,18 @@ const DENSITIES_MAX: usize = 8;
 const TRANSFORM_MAX: usize = 1 << 16;
 const AVERAGES_MAX: u32 = 1000;
 const SPAN_MIN: f64 = 1e-12;
-pub(crate) const SPAN_MAX: f64 = 1e13;
+const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use grebe_scope::Slope;
+    use grebe_scope::{Interpolation, Scale, Slope};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
+    use crate::data::lane::{LaneId, LaneMask, Part};
+    use crate::data::math::{MathInput, MathOperation, MathSettings};
+    use crate::data::trigger::{TriggerKind, TriggerMode};
+    use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Window, XySettings};
 
     fn lane() -> impl Strategy<Value = LaneId> + Clone {
         let parts = vec![Part::Real, Part::I, Part::Q, Part::MagnitudeDb, Part::Phase];
@@ -394,14 +197,16 @@ pub(crate) mod tests {
                 trigger,
                 measure: scales.map(|scales| Arc::new(scales.into_iter().collect())),
                 math: math.map(|(a, b)| MathSettings { operation: MathOperation::Multiply, a, b }),
-                cursors,
+                cursors: cursors.map(|(times, from)| CursorTimes { times, from }),
                 is_exact: c,
                 spectrum: d.then(|| SpectrumSettings {
                     waterfall: a.then_some(3),
                     band: b.then_some((-0.25, 0.1)),
                     ..SpectrumSettings::default()
                 }),
-                persistence: b.then(|| Arc::new([(LaneId::real(1), (-5.5, 7.25))].into_iter().collect())),
+                persistence: b.then(|| {
+                    Arc::new([(LaneId::real(1), CountRange { low: -5.5, high: 7.25 })].into_iter().collect())
+                }),
                 xy: c.then_some(XySettings {
                     x: LaneId::real(0),
                     y: LaneId::real(1),

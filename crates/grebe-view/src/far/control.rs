@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::model::generator::{GeneratorRemote, GeneratorWish};
-use crate::model::keep::{KeptStretch, StretchKeeper};
+use crate::model::keeper::{KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 
 /// What a viewer may do.

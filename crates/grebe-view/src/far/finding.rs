@@ -2,23 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use grebe_scope::Scale;
-use serde::{Deserialize, Serialize};
-
 use super::items::Stock;
+use super::sought::FarSought;
 use crate::data::finding::{Finder, Finding, FindingNews, FindingSide, Sought};
-use crate::data::lane::CHANNELS_MAX;
 use crate::data::link::ScopeLink;
-
-/// What a viewer has looked for, by a number that what is found has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct FarSought {
-    pub(crate) number: u64,
-    words: String,
-    /// Of each channel units per count, and units at a count of zero.
-    #[serde(default)]
-    scales: Vec<(f64, f64)>,
-}
 
 /// The searches of one viewer, where the samples are.
 #[derive(Debug, Default)]
@@ -71,24 +58,6 @@ impl Searches {
     /// When the next search may begin, where one is wanted.
     pub(super) fn due_ns(&self) -> Option<u64> {
         self.wanted.as_ref().map(|_| self.began_ns.map_or(0, |began_ns| began_ns + BEGIN_INTERVAL_NS))
-    }
-}
-
-impl FarSought {
-    fn new(number: u64, sought: Sought) -> FarSought {
-        // What is no number cannot be said.
-        let known = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
-        let scales = sought.scales.iter().map(|scale| (known(scale.factor, 1.0), known(scale.offset, 0.0)));
-        FarSought { number, words: sought.words, scales: scales.collect() }
-    }
-
-    /// Within what one viewer may cost.
-    fn sought(self) -> Sought {
-        let scales = self.scales.into_iter().take(CHANNELS_MAX);
-        Sought {
-            words: self.words.chars().take(WORDS_MAX).collect(),
-            scales: scales.map(|(factor, offset)| Scale { factor, offset }).collect(),
-        }
     }
 }
 
@@ -191,4 +160,3 @@ fn refused(words: &str) -> Finding {
 
 /// A viewer's next search begins so long after the one before.
 const BEGIN_INTERVAL_NS: u64 = 200_000_000;
-const WORDS_MAX: usize = 1000;

@@ -6,12 +6,12 @@ use grebe_scope::{ColumnGrid, SampleLine};
 
 use crate::data::lane::{LaneId, Part};
 use crate::data::picture::{LaneColumns, Picture};
-use crate::data::trigger::TriggerState;
+use crate::data::trigger::{TriggerState, TriggerView};
 use crate::data::viewport::{ALL_COLUMNS_MAX, Viewport};
+use crate::far::asked::bounded_trigger;
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::columns::{Placed, is_integer, turned};
 use crate::far::residuals::{read_run, write_run};
-use crate::far::told::Triggered;
 
 /// The columns of the last picture, as both ends have them.
 #[derive(Debug, Default)]
@@ -29,6 +29,23 @@ pub(crate) struct Drawn {
     /// The stamps in it are those of the server's clock.
     pub(crate) picture: Picture,
     pub(crate) triggered: Option<Triggered>,
+}
+
+/// Where the trigger of one picture stands: what of it is said with each.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Triggered {
+    pub(crate) state: TriggerState,
+    pub(crate) at: Option<f64>,
+    pub(crate) level: f64,
+    pub(crate) upper: f64,
+}
+
+impl Triggered {
+    /// What was told of the trigger, as it stands in this picture.
+    pub(super) fn put_into(self, view: TriggerView) -> TriggerView {
+        let Triggered { state, at, level, upper } = self;
+        TriggerView { settings: bounded_trigger(view.settings), state, at, level, upper, ..view }
+    }
 }
 
 impl Before {

@@ -1,5 +1,9 @@
 //! Both ends of a far scope, joined without a socket.
 
+mod bounds;
+mod controlling;
+mod searching;
+
 use std::sync::{Arc, Mutex};
 
 use grebe_flow::monotonic_ns;
@@ -10,18 +14,15 @@ use grebe_scope::Scale;
 
 use crate::data::extract::Extract;
 use crate::data::feed::ScopeFeed;
-use crate::data::finding::{Finder, Finding, FindingSide, FoundEvent, Sought};
+use crate::data::finding::Finder;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::link::ScopeLink;
-use crate::data::measure::Scales;
 use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerMode, TriggerSettings};
-use crate::data::viewport::{SpectrumSettings, Viewport, Window};
+use crate::data::viewport::Scales;
+use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Viewport, Window};
 use crate::far::columns::tests::assert_same_bits;
-use crate::model::generator::{GeneratorRemote, GeneratorWish};
-use crate::model::keep::{KeptStretch, StretchKeeper};
-use crate::model::receiver::{ReceiverRemote, Tuned};
 use crate::testing::{batch, sine_batch};
 
 /// A far scope and its session, with what goes between.
@@ -123,104 +124,6 @@ fn assert_same_columns(far: &Picture, near: &Picture) {
     }
 }
 
-/// A source whose generator, receiver and keeper note what they are told.
-fn controlled(noted: &Arc<Mutex<Vec<String>>>) -> SharedControls {
-    let note = |noted: &Arc<Mutex<Vec<String>>>, words: String| noted.lock().unwrap().push(words);
-    let (told, tuned, kept) = (noted.clone(), noted.clone(), noted.clone());
-    let now = Arc::new(Mutex::new(Tuned { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None }));
-    let later = now.clone();
-    SharedControls::new(SourceControls {
-        generator: Some(GeneratorRemote {
-            waves: vec!["sine".into(), "square".into()],
-            tell: Box::new(move |wish| match wish {
-                GeneratorWish::Rate(rate_hz) if rate_hz > 1e6 => Err("too fast for me".into()),
-                wish => {
-                    note(&told, format!("{wish:?}"));
-                    Ok(())
-                }
-            }),
-        }),
-        receiver: Some(ReceiverRemote {
-            tuned: Box::new(move || *now.lock().unwrap()),
-            tune: Box::new(move |wanted| {
-                *later.lock().unwrap() = wanted;
-                note(&tuned, format!("{} {:?}", wanted.frequency_hz, wanted.gain_db));
-                Ok(())
-            }),
-        }),
-        keeper: Some(StretchKeeper {
-            last: "the last 20 s".into(),
-            keep: Box::new(move |stretch| {
-                note(&kept, format!("{stretch:?}"));
-                let (said, told) = std::sync::mpsc::channel();
-                said.send("kept in x.sigmf-meta".into()).unwrap();
-                told
-            }),
-        }),
-    })
-}
-
-#[test]
-fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
-    let (_feed, there) = ScopeFeed::new(1 << 20);
-    let noted = Arc::default();
-    let controls = controlled(&noted);
-    let tuned = Tuned { frequency_hz: 433.92e6, rate_hz: 1e6, gain_db: Some(20.0) };
-    let screen = || KeptStretch::Screen { samples: 10..20, rate_hz: 1e3 };
-    let mut pair = pair_with(&there, controls.clone(), Right::Control);
-    pair.carry();
-    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
-    let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
-    assert_eq!(generator.waves, ["sine", "square"]);
-    assert_eq!(((receiver.tuned)().frequency_hz, keeper.last.as_str()), (1e8, "the last 20 s"));
-    (generator.tell)(GeneratorWish::Wave("square".into())).unwrap();
-    (generator.tell)(GeneratorWish::Rate(5e5)).unwrap();
-    (receiver.tune)(tuned).unwrap();
-    assert_eq!((receiver.tuned)(), tuned, "what is counted from it is counted from what was asked");
-    let told = (keeper.keep)(screen());
-    pair.carry();
-    assert_eq!(
-        *noted.lock().unwrap(),
-        [
-            "Wave(\"square\")",
-            "Rate(500000.0)",
-            "433920000 Some(20.0)",
-            "Screen { samples: 10..20, rate_hz: 1000.0 }"
-        ]
-    );
-    assert_eq!(told.try_recv().unwrap(), "kept in x.sigmf-meta");
-    assert_eq!(pair.session.take_changed().unwrap(), "samples 10 to 20 kept");
-    // What the source refuses comes back in words.
-    (generator.tell)(GeneratorWish::Rate(2e6)).unwrap();
-    pair.carry();
-    assert_eq!((pair.scope.status())().notice.as_deref(), Some("too fast for me"));
-    pair.scope.lost("it was cut");
-    assert!((generator.tell)(GeneratorWish::TogglePause).unwrap_err().contains("no connection"));
-
-    noted.lock().unwrap().clear();
-    let mut pair = pair_with(&there, controls, Right::Look);
-    pair.carry();
-    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
-    let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
-    for refused in [(generator.tell)(GeneratorWish::TogglePause), (receiver.tune)(tuned)] {
-        assert!(refused.unwrap_err().contains("--control"));
-    }
-    assert!((keeper.keep)(KeptStretch::Last).try_recv().unwrap().contains("--control"));
-    // Also where the viewer's end does not ask itself.
-    for wish in [
-        r#""pause""#,
-        r#"{"wave":"sine"}"#,
-        r#"{"tune":{"frequency_hz":1,"rate_hz":1}}"#,
-        r#"{"keep":{"number":1}}"#,
-    ] {
-        pair.session.take(&format!(r#"{{"control":{wish}}}"#), monotonic_ns()).unwrap();
-    }
-    assert_eq!(pair.session.take_changed(), None);
-    pair.carry();
-    assert!(noted.lock().unwrap().is_empty(), "nothing was changed");
-    assert!((pair.scope.status())().notice.unwrap().contains("--control"));
-}
-
 #[test]
 fn a_far_picture_is_that_of_the_scope_beside_the_source_bit_for_bit() {
     let (mut feed, there) = ScopeFeed::new(8 << 20);
@@ -244,7 +147,7 @@ fn a_far_picture_is_that_of_the_scope_beside_the_source_bit_for_bit() {
             window: Window::Ending { at: 190_000.0 },
             span: Some(0.001),
             interpolation: grebe_scope::Interpolation::Sinc,
-            cursors: Some(([-0.0005, -0.0001], None)),
+            cursors: Some(CursorTimes { times: [-0.0005, -0.0001], from: None }),
             ..base.clone()
         },
         Viewport { span: Some(5.0), ..base.clone() },
@@ -306,8 +209,10 @@ fn all_that_a_scope_knows_comes_too() {
             is_peak_held: true,
             ..SpectrumSettings::default()
         }),
-        persistence: Some(Arc::new([(LaneId::real(0), (-12_000.0, 12_000.0))].into_iter().collect())),
-        xy: Some(crate::data::xy::XySettings {
+        persistence: Some(Arc::new(
+            [(LaneId::real(0), CountRange { low: -12_000.0, high: 12_000.0 })].into_iter().collect(),
+        )),
+        xy: Some(crate::data::viewport::XySettings {
             x: LaneId::real(0),
             y: LaneId::real(1),
             x_range: (-12_000.0, 12_000.0),
@@ -525,77 +430,4 @@ proptest! {
         feed.idle();
         pair.carry();
     }
-}
-
-/// A finder that notes what it is asked and keeps the end that looks.
-fn noting(asked: &Arc<Mutex<Vec<(Sought, FindingSide)>>>) -> Finder {
-    let asked = Arc::clone(asked);
-    Finder::new(move |sought| {
-        let (side, finding) = Finding::begin();
-        asked.lock().unwrap().push((sought, side));
-        finding
-    })
-}
-
-#[test]
-fn a_search_goes_there_and_what_is_found_comes_back_until_nobody_wants_it() {
-    let (mut feed, there) = ScopeFeed::new(1 << 20);
-    feed.ingest(&sine_batch(0, 1, 500, 1e3)).unwrap();
-    let asked = Arc::default();
-    let mut pair = pair_of(&there, SharedControls::default(), Right::Look, Some(noting(&asked)));
-    let finder = pair.scope.finder();
-    let refused = finder.find(Sought::default()).take_news().unwrap();
-    assert!(refused.ended.unwrap().contains("no connection"), "before anybody was let in");
-    pair.carry();
-    let sought =
-        Sought { words: "edge --level 0.5".into(), scales: vec![Scale { factor: 2.0, offset: 1.0 }] };
-    let finding = finder.find(sought.clone());
-    pair.carry();
-    let (got, side) = asked.lock().unwrap().pop().expect("it came there");
-    assert_eq!(got, sought);
-    let event = |index| FoundEvent { index, length_samples: 3, lane: Some(LaneId::real(1)) };
-    let events: Vec<FoundEvent> = (0..2000).map(|n| event(n * 17)).collect();
-    side.tell(&events, 400, 1000);
-    // All of it comes, a part at a time, and no more is under way than is acknowledged.
-    let mut came = Vec::new();
-    for _ in 0..2000 {
-        pair.carry();
-        if let Some(news) = finding.take_news() {
-            came.extend(news.events);
-            assert_eq!((news.found, news.searched_samples, news.all_samples), (2000, 400, 1000));
-        }
-        if came.len() == events.len() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    assert_eq!(came, events);
-    // Another takes its place; what the one before finds still, nobody hears of.
-    std::thread::sleep(std::time::Duration::from_millis(210));
-    let second = finder.find(Sought { words: "gap".into(), ..Sought::default() });
-    pair.carry();
-    assert!(!side.is_wanted() && finding.take_news().unwrap().ended.is_some());
-    let (_, other) = asked.lock().unwrap().pop().unwrap();
-    other.tell(&[event(5)], 1000, 1000);
-    other.end("that was all");
-    let ended = loop {
-        pair.carry();
-        if let Some(ended) = second.take_news().and_then(|news| news.ended) {
-            break ended;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    };
-    assert_eq!(ended, "that was all");
-    // Who looks no more, or is cut off, ends it there.
-    std::thread::sleep(std::time::Duration::from_millis(210));
-    let third = finder.find(sought.clone());
-    pair.carry();
-    let (_, side) = asked.lock().unwrap().pop().unwrap();
-    drop(third);
-    std::thread::sleep(std::time::Duration::from_millis(210));
-    pair.carry();
-    assert!(!side.is_wanted());
-    let fourth = finder.find(sought);
-    pair.scope.lost("cut");
-    assert!(fourth.take_news().unwrap().ended.unwrap().contains("connection was cut"));
 }

@@ -135,7 +135,10 @@ fn whole_numbers(ours: &mut Ours) {
     };
     ours.write(answer(&Viewport { trigger: Some(triggered), ..base.clone() }));
     let close = Viewport { window: Window::Ending { at: 3110.0 }, span: Some(0.0024), ..base };
-    ours.write(answer(&Viewport { cursors: Some(([-0.001, 0.0], None)), ..close }));
+    ours.write(answer(&Viewport {
+        cursors: Some(crate::data::viewport::CursorTimes { times: [-0.001, 0.0], from: None }),
+        ..close
+    }));
 }
 
 /// Values that are no whole numbers, infinite ones, and some that are none.

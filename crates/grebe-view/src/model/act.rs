@@ -2,16 +2,17 @@
 
 use super::action::Action;
 use super::autoset;
-use super::choices::Setting;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
+use super::setting::Setting;
 use super::view_model::ViewModel;
+use super::widget::Press;
 use crate::data::lane::LaneId;
 use crate::data::trigger::TriggerView;
 
 impl ViewModel {
     pub(crate) fn act(&mut self, action: Action) {
-        match (action, self.picture.trigger) {
+        match (action, self.seen.picture.trigger) {
             (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
             (Action::Segment(steps), _) if self.step_found(steps) => {}
             (Action::Segment(steps), _) => self.step_segment(steps),
@@ -24,7 +25,7 @@ impl ViewModel {
             (Action::Keep, _) => self.begin_keep(self.kept_by_key()),
             (Action::GeneratorPause, _) => self.tell_generator(GeneratorWish::TogglePause),
             (Action::GeneratorRate(step), _) => {
-                if let Some(stream) = self.picture.stream.filter(|stream| stream.rate_hz > 0.0) {
+                if let Some(stream) = self.seen.picture.stream.filter(|stream| stream.rate_hz > 0.0) {
                     let told = self.generator.step_rate(step, stream.rate_hz);
                     self.say_refusal(told);
                 }
@@ -36,9 +37,31 @@ impl ViewModel {
         if action == Action::Back && self.close_topmost() {
             return;
         }
-        self.controls.apply(action, &self.picture);
+        self.controls.apply(action, &self.seen.picture);
         self.act_on_list(action);
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
+    }
+
+    /// Does what a press on a widget does.
+    pub(crate) fn press(&mut self, press: Press) {
+        match press {
+            Press::Act(action) => self.act(action),
+            Press::Settings(lane) => self.open_settings(lane),
+            Press::Trigger(at) => self.show_segment(at),
+            Press::Pin(at) => {
+                self.show_segment(at);
+                self.act(Action::Pin);
+            }
+            Press::Found(place) => {
+                let event = self.open.found.as_ref().and_then(|found| found.events.get(place).copied());
+                event.into_iter().for_each(|event| self.show_found(event));
+            }
+            Press::LfReject(is_on) if is_on == self.controls.trigger.settings.coupling.is_lf_reject() => {}
+            Press::LfReject(_) => self.act(Action::TriggerCoupling),
+            Press::EndFind => drop(self.end_find()),
+            Press::Wave(wave) => self.tell_generator(GeneratorWish::Wave(wave)),
+            Press::Source => self.open.is_source_open = !self.open.is_source_open,
+        }
     }
 
     /// The settings of the lane whose name was pressed: open, or closed again by another press.
@@ -57,24 +80,24 @@ impl ViewModel {
     }
 
     pub(crate) fn pan(&mut self, part: f64) {
-        self.controls.time.pan(&self.picture, part);
-        self.hud_made_ns = 0;
+        self.controls.time.pan(&self.seen.picture, part);
+        self.seen.hud_made_ns = 0;
     }
 
     /// One step of the time span around a place on the screen.
     pub(crate) fn zoom(&mut self, is_shorter: bool, at: f64) {
-        self.controls.time.zoom(&self.picture, is_shorter, at);
-        self.hud_made_ns = 0;
+        self.controls.time.zoom(&self.seen.picture, is_shorter, at);
+        self.seen.hud_made_ns = 0;
     }
 
     /// The last triggers and the pinned ones, the newest first.
     pub(crate) fn segments(&self) -> Vec<Segment> {
-        self.controls.pins.segments(&self.picture, self.shown_trigger())
+        self.controls.pins.segments(&self.seen.picture, self.shown_trigger())
     }
 
     pub(crate) fn show_segment(&mut self, at: f64) {
         let position = self.controls.trigger.settings.position;
-        self.controls.time.hold_trigger(&self.picture, at, position);
+        self.controls.time.hold_trigger(&self.seen.picture, at, position);
     }
 
     /// Shows the segment that is `steps` later than the one shown now.
@@ -94,7 +117,7 @@ impl ViewModel {
     }
 
     fn shown_trigger(&self) -> Option<f64> {
-        self.controls.time.held_trigger().or(self.picture.trigger.and_then(|trigger| trigger.at))
+        self.controls.time.held_trigger().or(self.seen.picture.trigger.and_then(|trigger| trigger.at))
     }
 
     fn step_level(&mut self, steps: f64, trigger: TriggerView) {
@@ -109,7 +132,7 @@ impl ViewModel {
 
     /// Sets the trigger's level by its height in its lane: 0.0 lower edge, 1.0 upper edge. Of two levels it is their middle.
     pub(crate) fn drag_level(&mut self, height: f64) {
-        let Some(trigger) = self.picture.trigger else { return };
+        let Some(trigger) = self.seen.picture.trigger else { return };
         let lane = trigger.settings.lane;
         let Some(range) = self.controls.lanes.range(lane) else { return };
         let setup = self.setup(lane);
@@ -119,8 +142,8 @@ impl ViewModel {
 
     /// Closes what lies above the key overlay: the line that is typed, or the list; where that is not open, what was searched.
     fn close_topmost(&mut self) -> bool {
-        self.prompt.take().is_some()
-            || self.list.take().is_some()
+        self.open.prompt.take().is_some()
+            || self.open.list.take().is_some()
             || !self.controls.is_help_open && self.end_find()
     }
 

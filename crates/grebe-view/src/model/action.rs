@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::receiver::Tunable;
+use crate::model::setting::Setting;
 
 /// One thing that a person can do.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -146,4 +146,19 @@ pub(crate) enum SaveWhat {
     Last,
     /// What is on the screen, from there.
     Screen,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Question {
+    /// The width of pulses, or the time of a dropout.
+    TriggerTime,
+    /// Symbols a second, of which each is a point.
+    SymbolRate,
+    File,
+    /// What is searched in all of the history.
+    Find,
+    /// What the receiver is to be tuned to.
+    Tuning(Tunable),
 }

@@ -5,7 +5,8 @@ use grebe_scope::{Engineering, Quantity, Slope, step_125_up};
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
-use crate::model::view_model::{Asked, ViewModel};
+use crate::model::open::Asked;
+use crate::model::view_model::ViewModel;
 
 /// What was found of a lane.
 struct Found {
@@ -19,8 +20,8 @@ struct Found {
 impl ViewModel {
     /// Asks for the newest samples; what they are decides once they are there.
     pub(super) fn begin_autoset(&mut self, samples: u64) {
-        let next = self.picture.next_index;
-        self.asked = Some(Asked::Autoset { samples });
+        let next = self.seen.picture.next_index;
+        self.open.asked = Some(Asked::Autoset { samples });
         self.link.request_extract(next.saturating_sub(samples)..next);
     }
 
@@ -28,7 +29,7 @@ impl ViewModel {
     /// follow their signals.
     pub(super) fn end_autoset(&mut self, extract: &Extract, samples: u64) {
         let found = self.slowest(extract);
-        let has_older = self.picture.next_index - self.picture.oldest_index > samples;
+        let has_older = self.seen.picture.next_index - self.seen.picture.oldest_index > samples;
         if found.is_none() && has_older && samples < SAMPLES_MAX {
             return self.begin_autoset(samples * 16);
         }
@@ -45,18 +46,18 @@ impl ViewModel {
         };
         let settings = &mut self.controls.trigger.settings;
         (settings.lane, settings.level) = (lane, Some(middle));
-        let seconds = period / self.picture.rate_or_one();
+        let seconds = period / self.seen.picture.rate_or_one();
         // A stream without a rate counts in samples.
         let span = step_125_up(seconds * PERIODS_MIN);
         self.controls.time.span = Some(span);
         let label = self.setup(lane).label(lane);
-        let period = Engineering::new(seconds, self.picture.axis_unit());
+        let period = Engineering::new(seconds, self.seen.picture.axis_unit());
         self.say(format!("autoset: {label} repeats every {period}"));
     }
 
     fn slowest(&self, extract: &Extract) -> Option<Found> {
         let shown = extract.lanes.iter().enumerate();
-        let shown = shown.filter(|(_, lane)| self.picture.lanes.iter().any(|data| data.lane == **lane));
+        let shown = shown.filter(|(_, lane)| self.seen.picture.lanes.iter().any(|data| data.lane == **lane));
         let of = |(place, &lane): (usize, &LaneId)| {
             // At a rate of 1, periods are counted in samples.
             let set = extract.measured(place);
@@ -103,7 +104,7 @@ mod tests {
         for action in [
             Action::Earlier,
             Action::Vertical(crate::model::action::Step::Up),
-            Action::Next(crate::model::choices::Setting::TriggerKind),
+            Action::Next(crate::model::setting::Setting::TriggerKind),
         ] {
             model.act(action);
         }
@@ -122,15 +123,19 @@ mod tests {
             ((index as f64 / 1e6 * hertz * std::f64::consts::TAU).sin() * 3000.0 + 5000.0) as i16
         };
         let model = set(500_000, 1e6, wave);
-        let periods = model.picture.span() * 440.0;
+        let periods = model.seen.picture.span() * 440.0;
         assert!((2.5..=6.25).contains(&periods), "{periods}");
         let settings = model.controls.trigger.settings;
         assert_eq!((settings.lane, settings.kind), (LaneId::real(1), TriggerKind::Edge));
         assert!((settings.level.unwrap() - 5000.0).abs() < 150.0, "{:?}", settings.level);
-        assert!(model.picture.trigger.is_some_and(|trigger| trigger.at.is_some()), "it triggers");
+        assert!(model.seen.picture.trigger.is_some_and(|trigger| trigger.at.is_some()), "it triggers");
         assert!((0..2).all(|channel| model.controls.lanes.vertical(LaneId::real(channel)).is_none()));
         assert!(!model.controls.time.is_held());
-        assert!(model.hud.notice.as_ref().is_some_and(|it| it.contains("2.27 ms")), "{:?}", model.hud.notice);
+        assert!(
+            model.seen.hud.notice.as_ref().is_some_and(|it| it.contains("2.27 ms")),
+            "{:?}",
+            model.seen.hud.notice
+        );
     }
 
     #[test]
@@ -141,9 +146,9 @@ mod tests {
         assert_eq!(model.controls.time.span, Some(2.0), "0.8 s a period");
         let flat = set(50_000, 1e6, |_, _| 7);
         assert!(
-            flat.hud.notice.as_ref().is_some_and(|it| it.contains("nothing repeats")),
+            flat.seen.hud.notice.as_ref().is_some_and(|it| it.contains("nothing repeats")),
             "{:?}",
-            flat.hud.notice
+            flat.seen.hud.notice
         );
         assert_eq!((flat.controls.trigger.settings.level, flat.controls.time.is_held()), (None, false));
     }

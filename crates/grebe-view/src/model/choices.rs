@@ -2,7 +2,6 @@
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Quantity, Window as Weighting};
-use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::math::MathOperation;
@@ -12,122 +11,22 @@ use crate::data::trigger::{TriggerKind, TriggerMode};
 use crate::model::action::{Action, Step};
 use crate::model::controls::Controls;
 use crate::model::generator::GeneratorWish;
+use crate::model::open::{Entry, OpenList};
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
-
-/// A setting that can be more than two things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Setting {
-    /// The list of the settings themselves.
-    All,
-    TriggerMode,
-    TriggerKind,
-    TriggerLane,
-    /// The trigger's place on the screen: a tenth, the middle, nine tenths.
-    TriggerPlace,
-    Quantities,
-    /// Which parts of complex channels have lanes.
-    Parts,
-    TransformSize,
-    Weighting,
-    Averages,
-    Math,
-    /// What is drawn to the right (0) and upwards (1), one over the other.
-    XyInput(usize),
-    /// The channel of the first (0) or the second (1) input of the math channel.
-    MathInput(usize),
-    Wave,
-    /// Which of the sources that are served is shown.
-    Source,
-}
-
-/// One line of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) text: String,
-    /// Whether it is set.
-    pub(crate) is_on: bool,
-}
-
-/// The list that is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OpenList {
-    pub(crate) setting: Setting,
-    /// The line that the keys are on.
-    pub(crate) marked: usize,
-    /// A list that only shows what a key does closes by itself.
-    closes_ns: Option<u64>,
-}
-
-impl Setting {
-    /// What the action goes through, if it goes through anything.
-    fn of(action: Action) -> Option<Setting> {
-        match action {
-            Action::Next(setting) => Some(setting),
-            Action::TransformSize(_) => Some(Setting::TransformSize),
-            _ => None,
-        }
-    }
-
-    /// Whether several lines can be set at once.
-    pub(crate) fn is_many(self) -> bool {
-        matches!(self, Setting::Quantities | Setting::Parts)
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Setting::All => "settings",
-            Setting::TriggerMode => "trigger mode",
-            Setting::TriggerKind => "what triggers",
-            Setting::TriggerLane => "trigger channel",
-            Setting::TriggerPlace => "trigger stands",
-            Setting::Quantities => "measurements",
-            Setting::Parts => "parts of I and Q",
-            Setting::TransformSize => "transform",
-            Setting::Weighting => "weighting",
-            Setting::Averages => "averages",
-            Setting::Math => "math channel",
-            Setting::XyInput(0) => "to the right",
-            Setting::XyInput(_) => "upwards",
-            Setting::MathInput(0) => "math input A",
-            Setting::MathInput(_) => "math input B",
-            Setting::Wave => "waveform",
-            Setting::Source => "source",
-        }
-    }
-
-    const EACH: [Setting; 16] = [
-        Setting::Source,
-        Setting::TriggerMode,
-        Setting::TriggerKind,
-        Setting::TriggerLane,
-        Setting::Parts,
-        Setting::TriggerPlace,
-        Setting::Quantities,
-        Setting::TransformSize,
-        Setting::Weighting,
-        Setting::Averages,
-        Setting::Math,
-        Setting::XyInput(0),
-        Setting::XyInput(1),
-        Setting::MathInput(0),
-        Setting::MathInput(1),
-        Setting::Wave,
-    ];
-}
 
 impl ViewModel {
     /// Opens, closes and moves the list as the action says; what concerns no list closes it.
     pub(super) fn act_on_list(&mut self, action: Action) {
-        let marked = self.list.map_or(0, |list| list.marked);
+        let marked = self.open.list.map_or(0, |list| list.marked);
         match action {
             Action::Choices(setting) => self.open_list(setting, None),
             Action::Mark(steps) => self.mark(steps),
             Action::Take => self.choose(marked),
             Action::Choose(place) => self.choose(place),
-            _ => match Setting::of(action) {
+            _ => match setting_of(action) {
                 Some(setting) => self.open_list(setting, Some(monotonic_ns() + SEEN_NS)),
-                None => self.list = None,
+                None => self.open.list = None,
             },
         }
     }
@@ -140,7 +39,7 @@ impl ViewModel {
 
     /// What the open list says at its head.
     pub(crate) fn list_title(&self) -> String {
-        let Some(list) = self.list else { return String::new() };
+        let Some(list) = self.open.list else { return String::new() };
         match list.setting {
             Setting::Quantities => {
                 let selected = self.selected();
@@ -155,37 +54,38 @@ impl ViewModel {
     }
 
     pub(crate) fn list(&self) -> Option<OpenList> {
-        self.list
+        self.open.list
     }
 
     pub(crate) fn close_list(&mut self) {
-        self.list = None;
+        self.open.list = None;
     }
 
     /// The lines of the open list.
     pub(crate) fn list_entries(&self) -> Vec<Entry> {
-        self.list.map_or(Vec::new(), |list| self.entries(list.setting))
+        self.open.list.map_or(Vec::new(), |list| self.entries(list.setting))
     }
 
     /// Closes a list that was only to be seen; returns whether it did.
     pub(super) fn close_seen_list(&mut self, now_ns: u64) -> bool {
-        let is_over = self.list.and_then(|list| list.closes_ns).is_some_and(|closes_ns| now_ns >= closes_ns);
+        let is_over =
+            self.open.list.and_then(|list| list.closes_ns).is_some_and(|closes_ns| now_ns >= closes_ns);
         if is_over {
-            self.list = None;
+            self.open.list = None;
         }
         is_over
     }
 
     /// Nanoseconds until the open list closes by itself.
     pub(crate) fn list_closes_in_ns(&self) -> Option<u64> {
-        let closes_ns = self.list?.closes_ns?;
+        let closes_ns = self.open.list?.closes_ns?;
         Some(closes_ns.saturating_sub(monotonic_ns()))
     }
 
     fn open_list(&mut self, setting: Setting, closes_ns: Option<u64>) {
         let entries = self.entries(setting);
         // A key that goes through nothing has nothing to show.
-        self.list = (!entries.is_empty()).then(|| OpenList {
+        self.open.list = (!entries.is_empty()).then(|| OpenList {
             setting,
             marked: if setting.is_many() { 0 } else { entries.iter().position(|it| it.is_on).unwrap_or(0) },
             closes_ns,
@@ -193,11 +93,11 @@ impl ViewModel {
     }
 
     fn mark(&mut self, steps: i32) {
-        let Some(list) = self.list else { return };
+        let Some(list) = self.open.list else { return };
         let count = self.entries(list.setting).len().max(1) as i32;
         let marked = (list.marked as i32 + steps).rem_euclid(count) as usize;
         let closes_ns = list.closes_ns.map(|_| monotonic_ns() + SEEN_NS);
-        self.list = Some(OpenList { marked, closes_ns, ..list });
+        self.open.list = Some(OpenList { marked, closes_ns, ..list });
         // One of several is set as it is passed, so that its effect is seen; another source takes a way of its own.
         if !list.setting.is_many() && !matches!(list.setting, Setting::All | Setting::Source) {
             self.set(list.setting, marked);
@@ -206,7 +106,7 @@ impl ViewModel {
 
     /// Sets a line of the open list; a list of which only one can be set closes then.
     fn choose(&mut self, place: usize) {
-        let Some(list) = self.list else { return };
+        let Some(list) = self.open.list else { return };
         match list.setting {
             Setting::All => {
                 let setting = self.there().nth(place);
@@ -216,7 +116,7 @@ impl ViewModel {
             }
             setting => {
                 self.set(setting, place);
-                self.list = setting.is_many().then_some(OpenList { marked: place, ..list });
+                self.open.list = setting.is_many().then_some(OpenList { marked: place, ..list });
             }
         }
     }
@@ -229,9 +129,9 @@ impl ViewModel {
                 self.tell_generator(GeneratorWish::Wave(wave));
             }
         } else {
-            self.controls.set(setting, place, &self.picture);
+            self.controls.set(setting, place, &self.seen.picture);
         }
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
     }
 
     fn entries(&self, setting: Setting) -> Vec<Entry> {
@@ -251,13 +151,13 @@ impl ViewModel {
                 waves.map(|wave| Entry { text: wave.clone(), is_on: is_on(wave) }).collect()
             }
             Setting::Source => self.source_entries(),
-            setting => self.controls.entries(setting, &self.picture),
+            setting => self.controls.entries(setting, &self.seen.picture),
         }
     }
 
     /// The settings that have anything to choose from.
     fn there(&self) -> impl Iterator<Item = Setting> + '_ {
-        let is_complex = self.picture.stream.is_some_and(|stream| stream.format.is_complex());
+        let is_complex = self.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
         Setting::EACH.into_iter().filter(move |&setting| match setting {
             Setting::Wave => self.generator.is_there(),
             Setting::Source => self.has_sources(),
@@ -371,6 +271,15 @@ impl Controls {
             Step::Down => (size / 2).max(SIZE_MIN),
             Step::Up => (size * 2).min(SIZE_MAX),
         };
+    }
+}
+
+/// What the action goes through, if it goes through anything.
+fn setting_of(action: Action) -> Option<Setting> {
+    match action {
+        Action::Next(setting) => Some(setting),
+        Action::TransformSize(_) => Some(Setting::TransformSize),
+        _ => None,
     }
 }
 

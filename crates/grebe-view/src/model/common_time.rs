@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use grebe_flow::monotonic_ns;
 
 use super::controls::CommonEdge;
-use super::hud::{Item, Tone};
+use super::standing::Place;
 use super::view_model::ViewModel;
-use crate::data::axis::{TimeLine, common_lines};
 use crate::data::picture::Picture;
+use crate::data::time_line::{TimeLine, common_lines};
 use crate::data::trigger::{TriggerMode, TriggerSettings};
 use crate::data::viewport::Window;
 
@@ -26,43 +26,12 @@ pub(crate) struct CommonTime {
     since: Option<Instant>,
 }
 
-/// How a scope stands on the common axis.
-#[derive(Debug, Default)]
-pub(crate) struct Standing {
-    place: Place,
-    /// Whether a picture is wanted although nothing of what is asked for has changed.
-    pub(super) wants_news: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
-    /// There is no other one.
-    #[default]
-    Alone,
-    Leads,
-    Follows,
-    /// Nothing says how its times relate to those of the leader.
-    Apart,
-}
-
 /// What makes a scope the leader where it changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeSetting {
     times_set: u64,
     span: Option<f64>,
     trigger: TriggerSettings,
-}
-
-impl Standing {
-    pub(super) fn is_one_of_several(&self) -> bool {
-        self.place != Place::Alone
-    }
-
-    /// What a person should know of it.
-    pub(super) fn words(&self) -> Option<Item> {
-        let value = "not that of the others".to_owned();
-        (self.place == Place::Apart).then_some(Item { label: "time axis", value, tone: Tone::Plain })
-    }
 }
 
 impl CommonTime {
@@ -76,7 +45,7 @@ impl CommonTime {
         let shows_own = !models[self.leader].shows_newest();
         for (number, model) in models.iter_mut().enumerate() {
             // What the others follow does not change before they have.
-            if !(shows_own && number == self.leader && model.next.is_some()) {
+            if !(shows_own && number == self.leader && model.seen.next.is_some()) {
                 model.take_next();
             }
         }
@@ -101,7 +70,7 @@ impl CommonTime {
         let lines = self.lines(models);
         let leader = &mut *models[self.leader];
         let is_rolling = leader.shows_newest();
-        let (picture, time) = (&leader.picture, &leader.controls.time);
+        let (picture, time) = (&leader.seen.picture, &leader.controls.time);
         let reference = (!is_rolling).then(|| time.reference(picture));
         let edge = CommonEdge { at: picture.right_index(), reference };
         if !time.is_held() {
@@ -146,7 +115,7 @@ impl CommonTime {
             if model.standing.place == Place::Apart {
                 model.controls.time.set_common(None);
                 // Before its first picture nobody knows.
-                if model.picture.stream.is_none() {
+                if model.seen.picture.stream.is_none() {
                     model.standing.place = Place::Alone;
                 }
                 is_changed |= model.show_next();
@@ -182,10 +151,11 @@ impl CommonTime {
             return false;
         }
         let is_changed = self.show_all(models);
-        let newest = models[self.leader].picture.next_index as f64;
-        let late_samples = LATE_S * models[self.leader].picture.rate_or_one();
+        let newest = models[self.leader].seen.picture.next_index as f64;
+        let late_samples = LATE_S * models[self.leader].seen.picture.rate_or_one();
         let ends = followers(models, lines).filter(|(model, _)| model.is_live());
-        let ends = ends.map(|(model, [line, own])| line.index_at(own.ns_at(model.picture.next_index as f64)));
+        let ends =
+            ends.map(|(model, [line, own])| line.index_at(own.ns_at(model.seen.picture.next_index as f64)));
         let at = ends.filter(|end| *end > newest - late_samples).fold(newest, f64::min);
         let edge = CommonEdge { at, reference: None };
         models[self.leader].controls.time.set_common(Some(edge));
@@ -237,13 +207,13 @@ fn followers<'a>(
 impl ViewModel {
     /// The newest picture there is, shown or not.
     fn newest(&self) -> &Picture {
-        self.next.as_ref().unwrap_or(&self.picture)
+        self.seen.next.as_ref().unwrap_or(&self.seen.picture)
     }
 
     /// Whether it follows the newest samples of its stream, and no trigger.
     fn shows_newest(&self) -> bool {
-        let is_rolling = self.controls.mode(&self.picture) == TriggerMode::Roll;
-        is_rolling && !self.controls.time.is_held() && !self.picture.is_ended
+        let is_rolling = self.controls.mode(&self.seen.picture) == TriggerMode::Roll;
+        is_rolling && !self.controls.time.is_held() && !self.seen.picture.is_ended
     }
 
     /// Whether samples come.

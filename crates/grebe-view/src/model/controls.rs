@@ -12,7 +12,7 @@ use crate::data::math::MathOperation;
 use crate::data::picture::Picture;
 use crate::data::spectrum::band;
 use crate::data::trigger::{TriggerMode, TriggerSettings};
-use crate::data::viewport::{SpectrumSettings, Viewport};
+use crate::data::viewport::{CursorTimes, SpectrumSettings, Viewport};
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::quantities::ChosenQuantities;
@@ -223,7 +223,7 @@ impl Controls {
                 band: self.spectrum_band(picture),
                 ..self.spectrum
             }),
-            cursors: self.cursors.times.map(|times| (times, self.time.held_reference())),
+            cursors: self.cursors.times.map(|times| CursorTimes { times, from: self.time.held_reference() }),
             ..Viewport::latest(columns)
         }
     }

@@ -18,6 +18,7 @@ pub(crate) enum Field {
     Scale(usize),
     Offset(usize),
     PerDivision(LaneId),
+    Hysteresis,
     Holdoff,
     /// Below it, LF reject takes the signal off.
     Corner,
@@ -28,13 +29,20 @@ pub(crate) enum Field {
     PinLabel(f64),
 }
 
+impl Field {
+    /// Whether it takes any words, as they are typed.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Field::Name(_) | Field::Unit(_) | Field::PinLabel(_))
+    }
+}
+
 impl ViewModel {
     /// What stands in a field.
     pub(crate) fn field_text(&self, field: Field) -> String {
         let exact = |value: f64, unit: &str| Engineering::new(value, unit).digits(9).to_string();
-        let axis_unit = self.picture.axis_unit();
+        let axis_unit = self.seen.picture.axis_unit();
         let settings = &self.controls.trigger.settings;
-        let time = |time: Option<f64>| time.map_or(String::new(), |time| exact(time, axis_unit));
+        let time = |time: Option<f64>| exact(time.unwrap_or(0.0), axis_unit);
         let of = |channel: usize| self.controls.lanes.setup(self.channel_lane(channel));
         match field {
             Field::Name(channel) => of(channel).name,
@@ -47,9 +55,13 @@ impl ViewModel {
                 let set = self.controls.lanes.vertical(lane);
                 exact(set.map_or(seen, |set| set.per_division), &self.setup(lane).unit)
             }
+            Field::Hysteresis => self.seen.picture.trigger.map_or(String::new(), |trigger| {
+                let (value, unit) = self.trigger_hysteresis(&trigger);
+                exact(value, &unit)
+            }),
             Field::Holdoff => exact(settings.holdoff_s, axis_unit),
             Field::Corner => {
-                let corner = settings.coupling.corner_hz(self.picture.span());
+                let corner = settings.coupling.corner_hz(self.seen.picture.span());
                 exact(corner.unwrap_or(1.0), self.corner_unit())
             }
             Field::PulseMin => time(settings.pulse_min_s),
@@ -62,21 +74,18 @@ impl ViewModel {
         }
     }
 
+    /// Whether a text means something in a field.
+    pub(crate) fn takes(&self, field: Field, text: &str) -> bool {
+        self.number_of(field, text).is_ok()
+    }
+
     /// Sets what a field stands for.
     ///
     /// # Errors
     /// One line for a person: the text means nothing there.
     pub(crate) fn set_field(&mut self, field: Field, text: &str) -> Result<(), String> {
-        let axis_unit = self.picture.axis_unit();
-        let number = |unit: &str, fits: fn(f64) -> bool| {
-            let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
-            let value = parse_quantity(text.trim(), unit).filter(fits);
-            value.ok_or_else(|| format!("{text:?} is no number that fits here: 150u and 1.5 m are"))
-        };
-        let time = || match text.trim() {
-            "" => Ok(None),
-            _ => number(axis_unit, |time| time >= 0.0).map(|time| Some(time).filter(|time| *time > 0.0)),
-        };
+        let value = self.number_of(field, text)?;
+        let some = Some(value).filter(|value| *value > 0.0);
         let short = |length: usize| text.chars().take(length).collect::<String>();
         let trigger = &mut self.controls.trigger.settings;
         match field {
@@ -88,35 +97,64 @@ impl ViewModel {
                 match field {
                     Field::Name(_) => setup.name = short(NAME_CHARS_MAX),
                     Field::Unit(_) => setup.unit = short(UNIT_CHARS_MAX),
-                    Field::Scale(_) => setup.scale = number(&setup.unit.clone(), |scale| scale != 0.0)?,
-                    _ => setup.offset = number(&setup.unit.clone(), |_| true)?,
+                    Field::Scale(_) => setup.scale = value,
+                    _ => setup.offset = value,
                 }
             }
-            Field::PerDivision(lane) => {
-                let per_division = number(&self.setup(lane).unit, |value| value > 0.0)?;
-                self.controls.lanes.set_scale(lane, per_division);
+            Field::PerDivision(lane) => self.controls.lanes.set_scale(lane, value),
+            Field::Hysteresis => {
+                let per_count = self.trigger_unit().0;
+                self.controls.trigger.settings.hysteresis = some.map(|distance| distance / per_count);
             }
-            Field::Holdoff => trigger.holdoff_s = number(axis_unit, |time| time >= 0.0)?,
-            Field::Corner => {
-                let corner_hz = Some(number(self.corner_unit(), |corner| corner > 0.0)?);
-                self.controls.trigger.settings.coupling = TriggerCoupling::LfReject { corner_hz };
-            }
-            Field::PulseMin => trigger.pulse_min_s = time()?,
-            Field::PulseMax => trigger.pulse_max_s = time()?,
-            Field::Dropout => trigger.dropout_s = time()?,
+            Field::Holdoff => trigger.holdoff_s = value,
+            Field::Corner => trigger.coupling = TriggerCoupling::LfReject { corner_hz: some },
+            Field::PulseMin => trigger.pulse_min_s = some,
+            Field::PulseMax => trigger.pulse_max_s = some,
+            Field::Dropout => trigger.dropout_s = some,
             Field::PinLabel(at) => {
                 if let Some(pin) = self.controls.pins.list.iter_mut().find(|pin| pin.at == at) {
                     pin.label = short(LABEL_CHARS_MAX);
                 }
             }
         }
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
         Ok(())
+    }
+
+    /// The number that a text means in a field; 0 where it takes words, or leaves the number to the scope.
+    fn number_of(&self, field: Field, text: &str) -> Result<f64, String> {
+        let number = |unit: &str, fits: fn(f64) -> bool| {
+            let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
+            let value = parse_quantity(text.trim(), unit).filter(fits);
+            value.ok_or_else(|| format!("{text:?} is no number that fits here: 150u and 1.5 m are"))
+        };
+        let axis_unit = self.seen.picture.axis_unit();
+        let unit_of = |channel: usize| self.controls.lanes.setup(LaneId::real(channel)).unit;
+        match field {
+            Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) => Ok(0.0),
+            Field::PulseMin | Field::PulseMax | Field::Dropout if text.trim().is_empty() => Ok(0.0),
+            Field::Scale(channel) => number(&unit_of(channel), |scale| scale != 0.0),
+            Field::Offset(channel) => number(&unit_of(channel), |_| true),
+            Field::PerDivision(lane) => number(&self.setup(lane).unit, |value| value > 0.0),
+            Field::Hysteresis => number(&self.trigger_unit().1, |distance| distance >= 0.0),
+            Field::Corner => number(self.corner_unit(), |corner| corner > 0.0),
+            Field::Holdoff | Field::PulseMin | Field::PulseMax | Field::Dropout => {
+                number(axis_unit, |time| time >= 0.0)
+            }
+        }
+    }
+
+    /// Of the lane that triggers: units per count without a sign, and the unit.
+    fn trigger_unit(&self) -> (f64, String) {
+        let lane =
+            self.seen.picture.trigger.map_or(self.controls.trigger.settings.lane, |it| it.settings.lane);
+        let setup = self.setup(lane);
+        (setup.scale.abs(), setup.unit)
     }
 
     /// The unit of frequencies where the axis counts seconds, or samples.
     fn corner_unit(&self) -> &'static str {
-        if self.picture.axis_unit() == "s" { "Hz" } else { "/S" }
+        if self.seen.picture.axis_unit() == "s" { "Hz" } else { "/S" }
     }
 }
 
@@ -152,7 +190,7 @@ mod tests {
             (Field::Holdoff, "3m", "3 ms"),
             (Field::Corner, "50", "50 Hz"),
             (Field::PulseMax, "20u", "20 \u{b5}s"),
-            (Field::Dropout, "", ""),
+            (Field::Dropout, "", "0 s"),
         ] {
             model.set_field(field, typed).unwrap();
             assert_eq!(model.field_text(field), shown, "{field:?}");

@@ -2,21 +2,21 @@
 
 use grebe_flow::monotonic_ns;
 
-use super::hud::RunState;
+use super::seen::hud::RunState;
 use super::view_model::ViewModel;
 
 impl ViewModel {
     /// The lines in the place of traces that are not there: why, and what helps.
     pub(crate) fn empty_lines(&self) -> Vec<String> {
-        match (self.picture.stream, self.hud.state) {
+        match (self.seen.picture.stream, self.seen.hud.state) {
             (Some(_), _) => {
                 vec!["every channel is switched off: press 1 \u{2026} 8, or 9 for the next eight".into()]
             }
             (None, RunState::Ended) => vec!["the stream ended without a sample".into()],
             _ => {
-                let waiting = [format!("waiting for {}", self.hud.source)];
+                let waiting = [format!("waiting for {}", self.seen.hud.source)];
                 let open = self.options.open.as_ref().map(|_| "O opens a file, ? shows all keys".to_owned());
-                waiting.into_iter().chain(self.hud.advice.clone()).chain(open).collect()
+                waiting.into_iter().chain(self.seen.hud.advice.clone()).chain(open).collect()
             }
         }
     }
@@ -27,7 +27,7 @@ impl ViewModel {
             let text =
                 "? shows all keys \u{b7} space pauses \u{b7} + and - change the time span \u{b7} q quits";
             // Longer than other messages: nothing waits for it.
-            self.message = Some((text.into(), monotonic_ns() + GREETING_NS));
+            self.open.message = Some((text.into(), monotonic_ns() + GREETING_NS));
         }
     }
 }
@@ -62,7 +62,7 @@ mod tests {
         feed.finish();
         model.request(10);
         model.refresh();
-        assert!(model.hud.advice.is_none());
+        assert!(model.seen.hud.advice.is_none());
         assert!(model.empty_lines()[0].contains("switched off"));
     }
 
@@ -75,7 +75,7 @@ mod tests {
             options.keep_session = if keeps { Some(Box::new(|_| {})) } else { None };
             let mut model = ViewModel::new(link, options, crate::png::encode);
             model.refresh();
-            model.hud.notice.clone()
+            model.seen.hud.notice.clone()
         };
         assert!(greeting(None, true).unwrap().contains("? shows all keys"));
         assert_eq!(greeting(Some(Session::default()), true), None);

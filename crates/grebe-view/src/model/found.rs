@@ -4,45 +4,12 @@ use std::fmt::Write;
 
 use grebe_scope::{Scale, Slope};
 
+use super::open::{Found, NO_FINDER};
 use super::view_model::{ViewModel, extremes};
-use crate::data::finding::{Finding, FoundEvent, Sought};
+use crate::data::finding::{FoundEvent, Sought};
 use crate::data::lane::{LaneId, Part};
 use crate::data::trigger::TriggerKind;
 use crate::data::viewport::DIVISIONS;
-
-/// A search that a person asked for.
-pub(crate) struct Found {
-    /// What was asked.
-    pub(crate) words: String,
-    finding: Finding,
-    /// In the order of the stream.
-    pub(crate) events: Vec<FoundEvent>,
-    /// All that was found, listed or not.
-    count: u64,
-    searched: (u64, u64),
-    ended: Option<String>,
-}
-
-impl Found {
-    pub(crate) fn is_over(&self) -> bool {
-        self.ended.is_some()
-    }
-
-    /// How far it came, in words.
-    pub(crate) fn state_words(&self) -> String {
-        let (done, all) = self.searched;
-        let found = match self.count {
-            listed if listed == self.events.len() as u64 => format!("{listed} found"),
-            count => format!("{count} found, the first {} listed", self.events.len()),
-        };
-        match &self.ended {
-            Some(why) if all == 0 => why.clone(),
-            Some(why) => format!("{found}: {why}"),
-            None if all == 0 => "searching \u{2026}".into(),
-            None => format!("{found}, {} % searched \u{2026}", done.saturating_mul(100) / all),
-        }
-    }
-}
 
 impl ViewModel {
     /// Whether anything searches all that is held.
@@ -55,10 +22,10 @@ impl ViewModel {
         let Some(finder) = &self.options.finder else { return Err(NO_FINDER.into()) };
         let words = text.trim();
         if words.is_empty() {
-            self.found = None;
+            self.open.found = None;
             return Ok(());
         }
-        let channels = self.picture.stream.map_or(0, |stream| stream.channels);
+        let channels = self.seen.picture.stream.map_or(0, |stream| stream.channels);
         let scale = |channel: usize| {
             let setup = self.unresolved_setup(LaneId::real(channel));
             Scale { factor: setup.scale, offset: setup.offset }
@@ -67,7 +34,7 @@ impl ViewModel {
         let finding = finder.find(sought);
         let link = self.link.clone();
         finding.on_news(move || link.wake());
-        self.found = Some(Found {
+        self.open.found = Some(Found {
             words: words.into(),
             finding,
             events: Vec::new(),
@@ -80,7 +47,7 @@ impl ViewModel {
 
     /// Takes over what was found since; whether anything is new.
     pub(super) fn look_at_found(&mut self) -> bool {
-        let Some(found) = &mut self.found else { return false };
+        let Some(found) = &mut self.open.found else { return false };
         let Some(news) = found.finding.take_news() else { return false };
         found.events.extend_from_slice(&news.events);
         // What lasts is found when it ends.
@@ -97,14 +64,14 @@ impl ViewModel {
 
     /// Ends a search and its list; whether there was one.
     pub(crate) fn end_find(&mut self) -> bool {
-        self.hud_made_ns = 0;
-        self.found.take().is_some()
+        self.seen.hud_made_ns = 0;
+        self.open.found.take().is_some()
     }
 
     /// Shows an event where triggers stand.
     pub(crate) fn show_found(&mut self, event: FoundEvent) {
         self.show_segment(event.index as f64);
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
     }
 
     /// Whether a picture is held at that event.
@@ -114,7 +81,7 @@ impl ViewModel {
 
     /// Shows the event that lies so many behind what is shown: of a picture that is not held, the first or the last. Whether there is a list.
     pub(super) fn step_found(&mut self, steps: i32) -> bool {
-        let Some(events) = self.found.as_ref().map(|found| &found.events) else { return false };
+        let Some(events) = self.open.found.as_ref().map(|found| &found.events) else { return false };
         let Some(last) = events.len().checked_sub(1) else { return false };
         let place = match self.controls.time.held_trigger() {
             None if steps > 0 => 0,
@@ -130,7 +97,7 @@ impl ViewModel {
 
     /// One line on the search for where there is no room for its list.
     pub(crate) fn found_line(&self) -> Option<String> {
-        let found = self.found.as_ref()?;
+        let found = self.open.found.as_ref()?;
         let shown = found.events.iter().position(|event| self.is_found_shown(*event));
         let shown = shown.map_or(String::new(), |place| {
             format!(
@@ -145,13 +112,13 @@ impl ViewModel {
 
     /// When an event was, from the beginning of the stream, how long it lasts, and where.
     pub(crate) fn event_words(&self, event: FoundEvent) -> String {
-        let (rate, unit) = (self.picture.rate_or_one(), self.picture.axis_unit());
+        let (rate, unit) = (self.seen.picture.rate_or_one(), self.seen.picture.axis_unit());
         let time = |samples: u64| grebe_scope::Engineering::new(samples as f64 / rate, unit);
         let mut words = time(event.index).digits(9).to_string();
         if event.length_samples > 0 {
             let _ = write!(words, " for {}", time(event.length_samples).digits(4));
         }
-        if let Some(lane) = event.lane.filter(|_| self.picture.lanes.len() > 1) {
+        if let Some(lane) = event.lane.filter(|_| self.seen.picture.lanes.len() > 1) {
             let _ = write!(words, "  {}", self.setup(lane).label(lane));
         }
         words
@@ -159,14 +126,14 @@ impl ViewModel {
 
     /// What would find what triggers now, as it is typed.
     pub(super) fn find_words(&self) -> String {
-        if let Some(found) = &self.found {
+        if let Some(found) = &self.open.found {
             return found.words.clone();
         }
         let settings = self.controls.trigger.settings;
-        let trigger = self.picture.trigger;
+        let trigger = self.seen.picture.trigger;
         let lane = trigger.map_or(self.selected(), |trigger| trigger.settings.lane);
         let setup = self.unresolved_setup(lane);
-        let seen = self.picture.lanes.iter().find(|data| data.lane == lane);
+        let seen = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
         let seen = seen.and_then(|data| extremes(&data.columns, &setup));
         let (middle, height) =
             seen.map_or((0.0, 0.0), |seen| ((seen.bottom + seen.top) / 2.0, seen.height()));
@@ -177,14 +144,14 @@ impl ViewModel {
         });
         let [low, high] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
         let time = |seconds: f64| format!("{}us", rounded(seconds * 1e6));
-        let division = self.picture.span() / DIVISIONS;
-        let is_timed = self.picture.axis_unit() == "s";
+        let division = self.seen.picture.span() / DIVISIONS;
+        let is_timed = self.seen.picture.axis_unit() == "s";
         let mut words = settings.kind.name().to_owned();
         let mut add = |name: &str, value: String| {
             let _ = write!(words, " --{name} {value}");
         };
         // Of I and Q alone, what is looked for in an edge: parts have units of their own.
-        if self.picture.lanes.len() > 1 || lane.part != Part::Real {
+        if self.seen.picture.lanes.len() > 1 || lane.part != Part::Real {
             add("channels", lane.to_string());
         }
         match settings.slope {
@@ -226,7 +193,6 @@ fn rounded(value: f64) -> String {
 
 /// The trigger's own.
 const HYSTERESIS_PART: f64 = 16.0;
-pub(super) const NO_FINDER: &str = "this stream cannot be searched from here";
 
 #[cfg(test)]
 mod tests {
@@ -234,11 +200,11 @@ mod tests {
 
     use super::*;
     use crate::data::feed::ScopeFeed;
-    use crate::data::finding::{Finder, FindingSide};
+    use crate::data::finding::{Finder, Finding, FindingSide};
     use crate::data::status::SourceStatus;
     use crate::model::action::Action;
+    use crate::model::action::Question;
     use crate::model::options::ViewOptions;
-    use crate::model::prompt::Question;
     use crate::testing::sine_batch;
 
     type Asked = Arc<Mutex<Vec<(Sought, FindingSide)>>>;
@@ -268,7 +234,7 @@ mod tests {
     fn what_is_typed_is_searched_and_the_keys_go_from_one_to_the_next() {
         let (_feed, mut model, asked) = model();
         model.act(Action::Ask(Question::Find));
-        let typed = model.prompt.as_ref().unwrap().text.clone();
+        let typed = model.open.prompt.as_ref().unwrap().text.clone();
         assert!(typed.starts_with("edge --level "), "{typed}");
         model.type_text(|text| *text = " edge --level 5 ".into());
         model.answer();
@@ -276,13 +242,17 @@ mod tests {
         assert_eq!((sought.words.as_str(), sought.scales.len()), ("edge --level 5", 1));
         side.tell(&[event(400), event(100)], 250, 500);
         assert!(model.refresh(), "something is new");
-        let found = model.found.as_ref().unwrap();
+        let found = model.open.found.as_ref().unwrap();
         assert_eq!(found.state_words(), "2 found, 50 % searched \u{2026}");
         side.tell(&[event(200)], 500, 500);
         side.end("searched everything");
         model.refresh();
-        assert!(model.found.as_ref().unwrap().is_over());
-        assert!(model.hud.notice.as_ref().is_some_and(|it| it.contains("{ and }")), "{:?}", model.hud.notice);
+        assert!(model.open.found.as_ref().unwrap().is_over());
+        assert!(
+            model.seen.hud.notice.as_ref().is_some_and(|it| it.contains("{ and }")),
+            "{:?}",
+            model.seen.hud.notice
+        );
         let mut seen = Vec::new();
         for steps in [1, 1, 1, 1, -1, -1, -1] {
             model.act(Action::Segment(steps));
@@ -292,10 +262,10 @@ mod tests {
         assert!(model.found_line().unwrap().contains("shown 1 of 3: 100 ms"), "{:?}", model.found_line());
         // What was asked stands there again; nothing ends it.
         model.act(Action::Ask(Question::Find));
-        assert_eq!(model.prompt.as_ref().unwrap().text, "edge --level 5");
+        assert_eq!(model.open.prompt.as_ref().unwrap().text, "edge --level 5");
         model.type_text(String::clear);
         model.answer();
-        assert!(model.found.is_none() && model.prompt.is_none());
+        assert!(model.open.found.is_none() && model.open.prompt.is_none());
     }
 
     #[test]
@@ -307,10 +277,10 @@ mod tests {
         model.act(Action::Back);
         assert!(side.is_wanted(), "that closed the help");
         model.act(Action::Back);
-        assert!(model.found.is_none() && !side.is_wanted());
+        assert!(model.open.found.is_none() && !side.is_wanted());
         model.options.finder = None;
         model.act(Action::Ask(Question::Find));
-        assert!(model.prompt.is_none() && model.message.is_some());
+        assert!(model.open.prompt.is_none() && model.open.message.is_some());
     }
 
     #[test]

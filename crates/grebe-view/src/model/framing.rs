@@ -7,14 +7,15 @@ use crate::data::trigger::TriggerMode;
 impl ViewModel {
     /// Shows all of the history. A picture that rolls goes on rolling, one that is held or triggered is held.
     pub(super) fn fit_all(&mut self) {
-        let is_rolling = !self.picture.is_ended && self.controls.mode(&self.picture) == TriggerMode::Roll;
-        self.controls.time.fit(&self.picture, is_rolling);
+        let is_rolling =
+            !self.seen.picture.is_ended && self.controls.mode(&self.seen.picture) == TriggerMode::Roll;
+        self.controls.time.fit(&self.seen.picture, is_rolling);
     }
 
     /// Shows what lies in a box, a little more where that gives rounder divisions; holds the picture.
     pub(super) fn zoom_to(&mut self, to: ScreenBox) {
         if let Some(times) = to.times {
-            self.controls.time.show_part(&self.picture, times);
+            self.controls.time.show_part(&self.seen.picture, times);
         }
         if let Some((lane, parts)) = to.values {
             let Some(range) = self.controls.lanes.range(lane) else { return };
@@ -67,7 +68,7 @@ mod tests {
         for _ in 0..2 {
             model.request(1000);
             model.refresh();
-            for place in 0..model.picture.lanes.len() {
+            for place in 0..model.seen.picture.lanes.len() {
                 model.range(place);
             }
         }
@@ -79,7 +80,7 @@ mod tests {
             None,
             Some(Action::Pause),
             Some(Action::Earlier),
-            Some(Action::Next(crate::model::choices::Setting::TriggerMode)),
+            Some(Action::Next(crate::model::setting::Setting::TriggerMode)),
         ] {
             let mut model = model();
             if let Some(action) = before {
@@ -87,7 +88,7 @@ mod tests {
             }
             model.act(Action::FitAll);
             look(&mut model);
-            let picture = &model.picture;
+            let picture = &model.seen.picture;
             assert!(picture.left_index <= 0.0 && picture.right_index() >= 20_000.0, "{before:?}");
             assert!(picture.span_samples < 20_000.0 * 1.11, "{before:?}: {}", picture.span_samples);
         }
@@ -96,13 +97,13 @@ mod tests {
     #[test]
     fn a_box_fills_the_screen_and_its_lane() {
         let mut model = model();
-        let (left, span) = (model.picture.left_index, model.picture.span_samples);
+        let (left, span) = (model.seen.picture.left_index, model.seen.picture.span_samples);
         let lane = model.controls.lanes.range(LaneId::real(1)).unwrap();
         let other = model.controls.lanes.range(LaneId::real(0)).unwrap();
         let asked = ScreenBox { times: Some([0.8, 0.3]), values: Some((LaneId::real(1), [0.5, 0.75])) };
         model.act(Action::Zoom(asked));
         look(&mut model);
-        let picture = &model.picture;
+        let picture = &model.seen.picture;
         let (from, to) = (left + 0.3 * span, left + 0.8 * span);
         assert!(
             picture.left_index <= from + 0.2 && picture.right_index() >= to - 0.2,
@@ -127,7 +128,11 @@ mod tests {
         assert!(!model.controls.time.is_held() && model.controls.lanes.vertical(LaneId::real(0)).is_some());
         model.act(Action::Zoom(ScreenBox { times: Some([0.5, 0.500_001]), values: None }));
         look(&mut model);
-        assert!((10.0..=20.0).contains(&model.picture.span_samples), "{}", model.picture.span_samples);
+        assert!(
+            (10.0..=20.0).contains(&model.seen.picture.span_samples),
+            "{}",
+            model.seen.picture.span_samples
+        );
     }
 
     #[test]
@@ -136,9 +141,9 @@ mod tests {
         model.act(Action::ZoomToCursors);
         model.refresh();
         assert!(
-            model.hud.notice.as_ref().is_some_and(|it| it.contains("no cursors")),
+            model.seen.hud.notice.as_ref().is_some_and(|it| it.contains("no cursors")),
             "{:?}",
-            model.hud.notice
+            model.seen.hud.notice
         );
         model.act(Action::Cursors);
         let (start, end, _) = model.axis();
@@ -147,7 +152,7 @@ mod tests {
         // They stand at 35 % and 65 % of the screen.
         let (now, _, _) = model.axis();
         assert!((now - (start + 0.35 * (end - start))).abs() < 0.001, "{now} {start}");
-        assert!((model.picture.span() - 0.03).abs() < 1e-9, "{}", model.picture.span());
+        assert!((model.seen.picture.span() - 0.03).abs() < 1e-9, "{}", model.seen.picture.span());
     }
 
     #[test]
@@ -155,10 +160,10 @@ mod tests {
         let mut model = model();
         model.act(Action::ShowAt(5000.0));
         look(&mut model);
-        let middle = model.picture.left_index + model.picture.span_samples / 2.0;
+        let middle = model.seen.picture.left_index + model.seen.picture.span_samples / 2.0;
         assert!((middle - 5000.0).abs() < 1.0, "{middle}");
         model.act(Action::ShowAt(-1e9));
         look(&mut model);
-        assert!(model.picture.right_index() > 0.0, "it stays near the stream");
+        assert!(model.seen.picture.right_index() > 0.0, "it stays near the stream");
     }
 }

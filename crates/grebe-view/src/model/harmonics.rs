@@ -30,7 +30,7 @@ impl Harmonic {
 impl ViewModel {
     /// The fundamental and its harmonics, where they are to be marked and there is a peak.
     pub(crate) fn harmonics(&self) -> Vec<Harmonic> {
-        let (Some(view), true) = (&self.picture.spectrum, self.controls.show.harmonics) else {
+        let (Some(view), true) = (&self.seen.picture.spectrum, self.controls.show.harmonics) else {
             return Vec::new();
         };
         let Some(peak) = self.harmonics_spectrum().and_then(|spectrum| spectrum.peaks.first()) else {
@@ -54,7 +54,7 @@ impl ViewModel {
 
     /// The spectrum of the selected channel, or of the first that has one.
     fn harmonics_spectrum(&self) -> Option<&ChannelSpectrum> {
-        let spectra = &self.picture.spectrum.as_ref()?.channels;
+        let spectra = &self.seen.picture.spectrum.as_ref()?.channels;
         let selected = self.selected().channel;
         spectra.iter().find(|spectrum| spectrum.channel == selected).or(spectra.first())
     }
@@ -102,7 +102,7 @@ mod tests {
         model.act(Action::Harmonics);
         let harmonics = model.harmonics();
         assert_eq!(harmonics.len(), 10);
-        let view = model.picture.spectrum.clone().unwrap();
+        let view = model.seen.picture.spectrum.clone().unwrap();
         let dbfs = &view.channels[0].dbfs;
         for harmonic in &harmonics {
             let truth = 1100.0 * f64::from(harmonic.number);

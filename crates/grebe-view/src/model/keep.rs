@@ -1,32 +1,10 @@
 //! Keeps a stretch of the stream for good, where somebody records it all the time.
 
-use std::ops::Range;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::TryRecvError;
 
 use super::action::SaveWhat;
+use super::keeper::KeptStretch;
 use super::view_model::ViewModel;
-
-/// A stretch of the stream that a person wants to keep.
-#[derive(Debug, Clone, PartialEq)]
-pub enum KeptStretch {
-    /// What came last: so much as whoever keeps it was set up for.
-    Last,
-    /// What is on the screen: samples by their indexes in the stream.
-    Screen {
-        /// From the first to behind the last, gaps included. There is at least one.
-        samples: Range<u64>,
-        /// Samples per second and channel.
-        rate_hz: f64,
-    },
-}
-
-/// Keeps stretches of the stream beside the scope: by the recorder of a ring, for example.
-pub struct StretchKeeper {
-    /// What it says of [`KeptStretch::Last`]: `the last 20 s`.
-    pub last: String,
-    /// Begins to keep a stretch, without waiting. What becomes of it comes as one line for a person.
-    pub keep: Box<dyn Fn(KeptStretch) -> Receiver<String> + Send>,
-}
 
 impl ViewModel {
     /// Whether anybody could keep a stretch.
@@ -54,7 +32,7 @@ impl ViewModel {
         };
         let (stretch, words) = match what {
             SaveWhat::Screen => {
-                let picture = &self.picture;
+                let picture = &self.seen.picture;
                 let end = (picture.right_index().max(0.0) as u64).min(picture.next_index);
                 let samples = picture.left_index.max(0.0) as u64..end;
                 if samples.is_empty() {
@@ -66,14 +44,14 @@ impl ViewModel {
         };
         let words = format!("keeping {words} \u{2026}");
         let told = (keeper.keep)(stretch);
-        self.keeping.push(told);
+        self.open.keeping.push(told);
         self.say(words);
     }
 
     /// Says what became of the stretches that are being kept; whether anything did.
     pub(super) fn look_at_kept(&mut self) -> bool {
         let mut said = None;
-        self.keeping.retain(|told| match told.try_recv() {
+        self.open.keeping.retain(|told| match told.try_recv() {
             Ok(words) => {
                 said = Some(words);
                 false
@@ -96,6 +74,7 @@ mod tests {
     use crate::data::feed::ScopeFeed;
     use crate::data::status::SourceStatus;
     use crate::model::action::Action;
+    use crate::model::keeper::StretchKeeper;
     use crate::model::options::ViewOptions;
     use crate::testing::sine_batch;
 
@@ -119,9 +98,11 @@ mod tests {
         model.refresh();
         model.act(Action::Keep);
         assert_eq!(asks.try_recv(), Ok(KeptStretch::Last));
-        assert!(model.message.as_ref().is_some_and(|(text, _)| text.starts_with("keeping the last 20 s")));
+        assert!(
+            model.open.message.as_ref().is_some_and(|(text, _)| text.starts_with("keeping the last 20 s"))
+        );
         assert!(model.refresh());
-        assert_eq!(model.hud.notice.as_deref(), Some("kept all of it in x.sigmf-meta"));
+        assert_eq!(model.seen.hud.notice.as_deref(), Some("kept all of it in x.sigmf-meta"));
         model.act(Action::Save(SaveWhat::Screen));
         let Ok(KeptStretch::Screen { samples, rate_hz }) = asks.try_recv() else { panic!("the screen") };
         assert_eq!((samples.end, rate_hz), (500, 1e3));
@@ -134,7 +115,7 @@ mod tests {
         let (_feed, link) = ScopeFeed::new(1 << 20);
         let mut model = ViewModel::new(link, ViewOptions::new(SourceStatus::default), crate::png::encode);
         model.act(Action::Keep);
-        assert!(model.message.as_ref().is_some_and(|(text, _)| text.contains("--ring 30m")));
+        assert!(model.open.message.as_ref().is_some_and(|(text, _)| text.contains("--ring 30m")));
         assert!(model.keep_entries().is_empty());
     }
 }

@@ -2,9 +2,9 @@
 
 use super::action::{Action, SaveWhat, Step};
 use crate::data::trigger::TriggerMode;
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::action::Question;
 use crate::model::receiver::Tunable;
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
 pub(crate) struct KeyGroup {

@@ -8,9 +8,9 @@ impl ViewModel {
     /// Characters of the longest label beside a plot.
     pub(crate) fn label_chars(&mut self) -> usize {
         let mut longest = 0;
-        for place in 0..self.picture.lanes.len() {
+        for place in 0..self.seen.picture.lanes.len() {
             let range = self.range(place);
-            let setup = self.setup(self.picture.lanes[place].lane);
+            let setup = self.setup(self.seen.picture.lanes[place].lane);
             let per_division = setup.vertical.map(|vertical| vertical.per_division);
             longest = longest.max(longest_label(range.bottom, range.top, per_division, &setup.unit));
         }
@@ -19,7 +19,8 @@ impl ViewModel {
             longest = longest.max(longest_label(y.range.bottom, y.range.top, None, &y.unit));
         }
         if let Some(times) = self.waterfall_times() {
-            longest = longest.max(longest_label(times.bottom, times.top, None, self.picture.axis_unit()));
+            longest =
+                longest.max(longest_label(times.bottom, times.top, None, self.seen.picture.axis_unit()));
         }
         longest
     }

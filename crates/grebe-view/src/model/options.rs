@@ -1,14 +1,14 @@
 //! How a scope is set up.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use super::channel::{ChannelSetup, ThemeChoice};
 use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
-use super::keep::StretchKeeper;
+use super::keeper::StretchKeeper;
 use super::receiver::ReceiverRemote;
 use super::session::Session;
-use super::sources::SourceMenu;
 use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
@@ -130,3 +130,17 @@ impl std::fmt::Debug for ViewOptions {
             .finish_non_exhaustive()
     }
 }
+
+/// The sources of which one is shown, and the way to the others.
+pub struct SourceMenu {
+    /// What each is called.
+    pub names: Vec<String>,
+    /// Which of them is shown, from 0.
+    pub shown: usize,
+    /// Opens another in place of it, without waiting. What comes is its link and its options, or one line for a person; the link that it
+    /// replaces is closed.
+    pub open: Box<dyn Fn(usize) -> Receiver<Opened> + Send>,
+}
+
+/// A source that was opened, or why not.
+pub type Opened = Result<(ScopeLink, ViewOptions), String>;

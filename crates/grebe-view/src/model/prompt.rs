@@ -1,42 +1,18 @@
 //! A line that a person types: a time of the trigger, the path of a file.
 
-use super::found::NO_FINDER;
-use super::open_file::{completed, matches};
+use super::action::Question;
+use super::open::{NO_FINDER, Prompt};
+use super::paths::{completed, matches};
 use super::receiver::Tunable;
 use super::trigger_time::{parse_pulse, pulse_text};
 use super::view_model::ViewModel;
 use crate::data::trigger::TriggerKind;
 use grebe_scope::{Engineering, parse_quantity};
-use serde::{Deserialize, Serialize};
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Question {
-    /// The width of pulses, or the time of a dropout.
-    TriggerTime,
-    /// Symbols a second, of which each is a point.
-    SymbolRate,
-    File,
-    /// What is searched in all of the history.
-    Find,
-    /// What the receiver is to be tuned to.
-    Tuning(Tunable),
-}
-
-/// The line that is open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Prompt {
-    pub(crate) question: Question,
-    pub(crate) text: String,
-    /// Why the answer was refused.
-    pub(crate) refused: Option<String>,
-}
 
 impl ViewModel {
     pub(super) fn ask(&mut self, question: Question) {
         let settings = &self.controls.trigger.settings;
-        let unit = self.picture.axis_unit();
+        let unit = self.seen.picture.axis_unit();
         let text = match (question, settings.kind) {
             (Question::File, _) if self.options.open.is_none() => {
                 return self.say("no file can be opened from here".into());
@@ -60,12 +36,12 @@ impl ViewModel {
                 return self.say("pulse and dropout have a time to set: choose one of them first (b)".into());
             }
         };
-        self.prompt = Some(Prompt { question, text, refused: None });
+        self.open.prompt = Some(Prompt { question, text, refused: None });
     }
 
     /// What is asked, in words.
     pub(crate) fn question_words(&self) -> &'static str {
-        let Some(prompt) = &self.prompt else { return "" };
+        let Some(prompt) = &self.open.prompt else { return "" };
         match (prompt.question, self.controls.trigger.settings.kind) {
             (Question::File, _) => "open a file (tab completes)",
             (Question::Find, _) => {
@@ -82,7 +58,7 @@ impl ViewModel {
 
     /// What the answer could go on with.
     pub(crate) fn candidates(&self) -> Vec<String> {
-        match &self.prompt {
+        match &self.open.prompt {
             Some(Prompt { question: Question::File, text, .. }) => matches(text),
             _ => Vec::new(),
         }
@@ -90,21 +66,21 @@ impl ViewModel {
 
     /// Changes what is typed.
     pub(crate) fn type_text(&mut self, change: impl FnOnce(&mut String)) {
-        if let Some(Prompt { text, refused, .. }) = &mut self.prompt {
+        if let Some(Prompt { text, refused, .. }) = &mut self.open.prompt {
             change(text);
             *refused = None;
         }
     }
 
     pub(crate) fn complete(&mut self) {
-        if let Some(Prompt { question: Question::File, text, refused }) = &mut self.prompt {
+        if let Some(Prompt { question: Question::File, text, refused }) = &mut self.open.prompt {
             (*text, *refused) = (completed(text), None);
         }
     }
 
     /// Takes what was typed for the answer: done, or refused in words, and the line stays open.
     pub(crate) fn answer(&mut self) {
-        let Some(Prompt { question, text, .. }) = self.prompt.take() else { return };
+        let Some(Prompt { question, text, .. }) = self.open.prompt.take() else { return };
         let answered = match question {
             Question::TriggerTime => self.set_trigger_time(&text),
             Question::SymbolRate => self.set_symbol_rate(&text),
@@ -113,9 +89,9 @@ impl ViewModel {
             Question::Tuning(what) => self.tune(what, &text),
         };
         if let Err(why) = answered {
-            self.prompt = Some(Prompt { question, text, refused: Some(why) });
+            self.open.prompt = Some(Prompt { question, text, refused: Some(why) });
         }
-        self.hud_made_ns = 0;
+        self.seen.hud_made_ns = 0;
     }
 
     fn set_symbol_rate(&mut self, text: &str) -> Result<(), String> {
@@ -135,7 +111,7 @@ impl ViewModel {
     }
 
     fn set_trigger_time(&mut self, text: &str) -> Result<(), String> {
-        let unit = self.picture.axis_unit();
+        let unit = self.seen.picture.axis_unit();
         let settings = &mut self.controls.trigger.settings;
         let text = text.trim();
         if settings.kind == TriggerKind::Pulse {

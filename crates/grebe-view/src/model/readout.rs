@@ -26,7 +26,7 @@ impl ViewModel {
         let mut rows = self.time_cursor_rows();
         let lane = self.selected();
         // Value cursors are drawn in their lane only.
-        let is_shown = self.picture.lanes.iter().any(|data| data.lane == lane);
+        let is_shown = self.seen.picture.lanes.iter().any(|data| data.lane == lane);
         if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
             let setup = self.setup(lane);
             let label = format!("{} level", setup.label(lane));
@@ -40,13 +40,15 @@ impl ViewModel {
     fn time_cursor_rows(&self) -> Vec<Row> {
         let Some([a, b]) = self.controls.cursors.times else { return Vec::new() };
         let (start, end, _) = self.axis();
-        let unit = self.picture.axis_unit();
+        let unit = self.seen.picture.axis_unit();
         let row = |lane, cells: [String; 4]| Row { lane, cells: cells.to_vec() };
         let times = [a, b, b - a].map(|time| show_exact(time, unit));
         let [at_a, at_b, apart] = times;
         let mut rows = vec![row(None, ["time".into(), at_a, at_b, apart])];
         let utc = [a, b].map(|time| {
-            self.time_of_day_at(self.picture.left_index + (time - start) * self.picture.rate_or_one())
+            self.time_of_day_at(
+                self.seen.picture.left_index + (time - start) * self.seen.picture.rate_or_one(),
+            )
         });
         if let [Some(at_a), Some(at_b)] = utc {
             rows.push(row(None, ["UTC".into(), at_a, at_b, String::new()]));
@@ -55,7 +57,7 @@ impl ViewModel {
             let rate = show_exact(1.0 / (b - a).abs(), "Hz");
             rows.push(row(None, ["1/\u{394}".into(), String::new(), String::new(), rate]));
         }
-        for data in &self.picture.lanes {
+        for data in &self.seen.picture.lanes {
             let setup = self.setup(data.lane);
             let column = |at: f64| {
                 let part = (at - start) / (end - start);
@@ -82,9 +84,9 @@ impl ViewModel {
 
     /// What span the measurements cover: extremes, mean and RMS all that is shown, edges perhaps only the newest of it.
     pub(crate) fn measured_words(&self) -> String {
-        let Some(measured) = self.picture.measured.first() else { return String::new() };
-        let unit = self.picture.axis_unit();
-        let over = |samples: u64| Engineering::new(samples as f64 / self.picture.rate_or_one(), unit);
+        let Some(measured) = self.seen.picture.measured.first() else { return String::new() };
+        let unit = self.seen.picture.axis_unit();
+        let over = |samples: u64| Engineering::new(samples as f64 / self.seen.picture.rate_or_one(), unit);
         match (over(measured.level_samples), over(measured.samples)) {
             (levels, _) if measured.level_samples == measured.samples => format!("of {levels}"),
             (levels, edges) => format!("of {levels}, edges of {edges}"),
@@ -93,13 +95,13 @@ impl ViewModel {
 
     /// The columns of the measurement table: what was chosen for any of its channels.
     pub(crate) fn quantity_columns(&self) -> Vec<Quantity> {
-        self.controls.measured.columns(self.picture.measured.iter().map(|measured| measured.lane))
+        self.controls.measured.columns(self.seen.picture.measured.iter().map(|measured| measured.lane))
     }
 
     /// One row per channel with the quantities of the columns; empty where nothing is measured.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let columns = self.quantity_columns();
-        let measured = self.picture.measured.iter().map(|measured| {
+        let measured = self.seen.picture.measured.iter().map(|measured| {
             let setup = self.setup(measured.lane);
             let chosen = self.controls.measured.of(measured.lane);
             let cell = |&quantity: &Quantity| {
@@ -119,10 +121,11 @@ impl ViewModel {
     /// Minimum, mean, maximum, deviation and number of the selected channel's measurements; empty where they are not shown.
     pub(crate) fn statistics_rows(&self) -> Vec<Row> {
         let lane = self.selected();
-        let Some(statistics) = self.statistics.get(lane).filter(|_| self.controls.show.statistics) else {
+        let Some(statistics) = self.seen.statistics.get(lane).filter(|_| self.controls.show.statistics)
+        else {
             return Vec::new();
         };
-        if !self.picture.measured.iter().any(|measured| measured.lane == lane) {
+        if !self.seen.picture.measured.iter().any(|measured| measured.lane == lane) {
             return Vec::new();
         }
         let (columns, chosen) = (self.quantity_columns(), self.controls.measured.of(lane));
@@ -159,14 +162,15 @@ impl ViewModel {
 
     /// What is missing in a stretch of the picture (0.0 left edge, 1.0 right edge), and where it was lost.
     pub(crate) fn lost_words(&self, part: std::ops::Range<f64>) -> String {
-        let index = |part: f64| self.picture.left_index + part * self.picture.span_samples;
+        let index = |part: f64| self.seen.picture.left_index + part * self.seen.picture.span_samples;
         let (from, to) = (index(part.start), index(part.end));
-        let inside = self.picture.gaps.iter().filter(|gap| gap.start as f64 <= to && gap.end as f64 >= from);
+        let inside =
+            self.seen.picture.gaps.iter().filter(|gap| gap.start as f64 <= to && gap.end as f64 >= from);
         let mut places: Vec<&str> = Vec::new();
         let mut samples = 0;
         for gap in inside {
             samples += gap.end - gap.start;
-            let place = self.gap_places.of(gap).unwrap_or("somewhere");
+            let place = self.seen.gap_places.of(gap).unwrap_or("somewhere");
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -179,9 +183,9 @@ impl ViewModel {
 
     /// The trigger's rate, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
     pub(crate) fn trigger_rows(&self) -> Vec<Row> {
-        let Some(trigger) = self.picture.trigger else { return Vec::new() };
+        let Some(trigger) = self.seen.picture.trigger else { return Vec::new() };
         let lane = trigger.settings.lane;
-        let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+        let (rate, unit) = (trigger.rate, self.seen.picture.axis_unit());
         let is_timed = unit == "s";
         let text = |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| show(value, unit));
         let cells = vec![

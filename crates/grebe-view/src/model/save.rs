@@ -12,9 +12,10 @@ use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
 use crate::data::told::Told;
 use crate::model::action::SaveWhat;
+use crate::model::open::Asked;
 use crate::model::readout::unit_of;
-use crate::model::told::utc_name;
-use crate::model::view_model::{Asked, ViewModel};
+use crate::model::seen::stream_words::utc_name;
+use crate::model::view_model::ViewModel;
 
 impl ViewModel {
     /// Saves at once what is here; samples are first asked of the history.
@@ -26,7 +27,7 @@ impl ViewModel {
                 let saved = drawn.and_then(|bytes| self.save_as("png", |file| file.write_all(&bytes)));
                 self.say_saved(saved);
             }
-            SaveWhat::Measurements if self.picture.measured.is_empty() => {
+            SaveWhat::Measurements if self.seen.picture.measured.is_empty() => {
                 self.say("nothing is measured: switch measurements on first (v)".into());
             }
             SaveWhat::Measurements => {
@@ -38,8 +39,9 @@ impl ViewModel {
             }
             SaveWhat::Last | SaveWhat::Screen => self.begin_keep(what),
             SaveWhat::Samples | SaveWhat::Recording => {
-                self.asked = Some(Asked::Save(what));
-                let (left, right) = (self.picture.left_index.max(0.0), self.picture.right_index().max(0.0));
+                self.open.asked = Some(Asked::Save(what));
+                let (left, right) =
+                    (self.seen.picture.left_index.max(0.0), self.seen.picture.right_index().max(0.0));
                 self.link.request_extract(left as u64..right as u64);
             }
         }
@@ -78,9 +80,9 @@ impl ViewModel {
         if !extract.descriptions.is_empty() {
             return Cow::Borrowed(extract);
         }
-        let annotations: Vec<_> = self.picture.annotations.iter().map(|it| (**it).clone()).collect();
-        let told = Told::of(self.picture.description.as_slice(), &annotations);
-        Cow::Owned(extract.clone().told(&told, &self.picture.newest_header()))
+        let annotations: Vec<_> = self.seen.picture.annotations.iter().map(|it| (**it).clone()).collect();
+        let told = Told::of(self.seen.picture.description.as_slice(), &annotations);
+        Cow::Owned(extract.clone().told(&told, &self.seen.picture.newest_header()))
     }
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {
@@ -118,9 +120,9 @@ impl ViewModel {
     /// `udp_5000_20261127T215400Z.csv`: the source, and when the left edge was, where that is known; or the next that does not exist.
     fn free_path(&self, extension: &str) -> Result<PathBuf, String> {
         let folder = &self.options.folder;
-        let source = file_name(&self.hud.source);
-        let first = self.picture.left_index.max(self.picture.oldest_index as f64);
-        let stem = match utc_name(&self.picture, first) {
+        let source = file_name(&self.seen.hud.source);
+        let first = self.seen.picture.left_index.max(self.seen.picture.oldest_index as f64);
+        let stem = match utc_name(&self.seen.picture, first) {
             Some(time) => format!("{source}_{time}"),
             None => source,
         };
@@ -138,13 +140,13 @@ impl ViewModel {
 
     fn write_samples(&self, file: &mut dyn Write, extract: &Extract) -> io::Result<()> {
         let rate_hz = extract.rate_hz;
-        let (start, unit) = (self.controls.time.start(&self.picture), self.picture.axis_unit());
+        let (start, unit) = (self.controls.time.start(&self.seen.picture), self.seen.picture.axis_unit());
         let setups: Vec<_> = extract.lanes.iter().map(|&lane| self.setup(lane)).collect();
         let names = extract.lanes.iter().zip(&setups);
         let names: Vec<_> = names.map(|(&lane, setup)| heading(&setup.label(lane), &setup.unit)).collect();
         writeln!(file, "sample,time ({unit}),{}", names.join(","))?;
         let seconds = |index: u64| {
-            (index as f64 - self.picture.left_index) / if rate_hz > 0.0 { rate_hz } else { 1.0 } + start
+            (index as f64 - self.seen.picture.left_index) / if rate_hz > 0.0 { rate_hz } else { 1.0 } + start
         };
         for run in &extract.runs {
             for place in 0..run.samples.len() {
@@ -162,17 +164,17 @@ impl ViewModel {
 
     fn write_columns(&self, file: &mut dyn Write) -> io::Result<()> {
         let (start, end, _) = self.axis();
-        let setups: Vec<_> = self.picture.lanes.iter().map(|data| self.setup(data.lane)).collect();
-        write!(file, "time ({})", self.picture.axis_unit())?;
-        for (data, setup) in self.picture.lanes.iter().zip(&setups) {
+        let setups: Vec<_> = self.seen.picture.lanes.iter().map(|data| self.setup(data.lane)).collect();
+        write!(file, "time ({})", self.seen.picture.axis_unit())?;
+        for (data, setup) in self.seen.picture.lanes.iter().zip(&setups) {
             let heading = |end: &str| heading(&format!("{} {end}", setup.label(data.lane)), &setup.unit);
             write!(file, ",{},{}", heading("min"), heading("max"))?;
         }
         writeln!(file)?;
-        let count = self.picture.lanes.first().map_or(0, |data| data.columns.len());
+        let count = self.seen.picture.lanes.first().map_or(0, |data| data.columns.len());
         for place in 0..count {
             write!(file, "{}", plain(start + (end - start) * place as f64 / count as f64))?;
-            for (data, setup) in self.picture.lanes.iter().zip(&setups) {
+            for (data, setup) in self.seen.picture.lanes.iter().zip(&setups) {
                 match data.columns.get(place).filter(|column| !column.is_empty()) {
                     Some(column) => {
                         let (a, b) = (setup.value(column.min.into()), setup.value(column.max.into()));
@@ -196,17 +198,17 @@ impl ViewModel {
                 lines.push(format!("{name},{quantity},{},{},{over},{count}", quoted(unit), cell(value)));
             };
         let over = |of: &Running| [of.min(), of.max(), of.mean(), of.deviation()];
-        for measured in &self.picture.measured {
+        for measured in &self.seen.picture.measured {
             let unit = self.setup(measured.lane).unit;
             for quantity in Quantity::ALL {
                 let none = Running::default();
-                let running = self.statistics.get(measured.lane).map_or(&none, |it| it.get(quantity));
+                let running = self.seen.statistics.get(measured.lane).map_or(&none, |it| it.get(quantity));
                 let (value, unit) = (self.measured_value(measured, quantity), unit_of(quantity, &unit));
                 line(measured.lane, quantity.name(), unit, value, &over(running), running.count());
             }
         }
-        if let Some(trigger) = self.picture.trigger {
-            let (rate, unit) = (trigger.rate, self.picture.axis_unit());
+        if let Some(trigger) = self.seen.picture.trigger {
+            let (rate, unit) = (trigger.rate, self.seen.picture.axis_unit());
             let (lane, count) = (trigger.settings.lane, rate.intervals.count());
             line(lane, "trigger interval", unit, None, &over(&rate.intervals), count);
             if unit == "s" {

@@ -85,19 +85,19 @@ mod tests {
             (0..40)
                 .for_each(|block| core.ingest(&batch((number + block) * 100, 1, 100, 1e4, saw), 1).unwrap());
             number += 40;
-            model.picture = core.answer(&model.viewport(400), number);
+            model.seen.picture = core.answer(&model.viewport(400), number);
         };
         show(&mut model);
         show(&mut model);
         assert_eq!(model.trigger_marks().part.map(|part| (part * 100.0).round()), Some(50.0));
-        let picture = model.picture.clone();
+        let picture = model.seen.picture.clone();
         let second = picture.triggers[picture.triggers.len() - 2];
         model.controls.time.hold_trigger(&picture, second, 0.5);
         show(&mut model);
         // The stream went on: the newest trigger is another, which may be on the screen as well.
-        assert_ne!(model.picture.trigger.unwrap().at, Some(second));
+        assert_ne!(model.seen.picture.trigger.unwrap().at, Some(second));
         let part = model.trigger_marks().part.unwrap();
-        let at = model.picture.left_index + part * model.picture.span_samples;
+        let at = model.seen.picture.left_index + part * model.seen.picture.span_samples;
         assert!((at - second).abs() < 1e-6, "{at}, not {second}");
     }
 }

@@ -305,7 +305,7 @@ mod tests {
     use super::*;
     use crate::data::picture::Picture;
     use crate::model::action::{Action, Step};
-    use crate::model::choices::Setting;
+    use crate::model::setting::Setting;
 
     fn controls() -> Controls {
         Controls::new()

@@ -9,11 +9,11 @@ use crate::model::view_model::ViewModel;
 impl ViewModel {
     /// A row a channel, under [`SIGNAL_COLUMNS`]; empty where nothing is measured, or no spectrum is shown.
     pub(crate) fn signal_rows(&self) -> Vec<Row> {
-        self.picture.signals.iter().map(|measured| self.signal_row(measured)).collect()
+        self.seen.picture.signals.iter().map(|measured| self.signal_row(measured)).collect()
     }
 
     fn signal_row(&self, measured: &SignalMeasurements) -> Row {
-        let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        let rate_hz = self.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
         let db =
             |value: Option<f64>, unit| value.map_or(NOTHING.into(), |value| format!("{value:.2} {unit}"));
         let width = measured.occupied.map(|band| match rate_hz > 0.0 {

@@ -1,25 +1,9 @@
 //! The other sources that are served beside the one that is shown.
 
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::TryRecvError;
 
-use super::choices::Entry;
+use super::open::Entry;
 use super::view_model::ViewModel;
-use crate::data::link::ScopeLink;
-use crate::model::options::ViewOptions;
-
-/// The sources of which one is shown, and the way to the others.
-pub struct SourceMenu {
-    /// What each is called.
-    pub names: Vec<String>,
-    /// Which of them is shown, from 0.
-    pub shown: usize,
-    /// Opens another in place of it, without waiting. What comes is its link and its options, or one line for a person; the link that it
-    /// replaces is closed.
-    pub open: Box<dyn Fn(usize) -> Receiver<Opened> + Send>,
-}
-
-/// A source that was opened, or why not.
-pub type Opened = Result<(ScopeLink, ViewOptions), String>;
 
 impl ViewModel {
     /// Whether another source could be shown.
@@ -44,30 +28,30 @@ impl ViewModel {
         if place >= menu.names.len() {
             return;
         }
-        self.opening = (place != menu.shown).then(|| (place, (menu.open)(place)));
+        self.open.opening = (place != menu.shown).then(|| (place, (menu.open)(place)));
     }
 
     /// Whether another source is on its way.
     pub(crate) fn is_opening(&self) -> bool {
-        self.opening.is_some()
+        self.open.opening.is_some()
     }
 
     /// Says that another source is on its way, where one is.
     pub(super) fn opening_words(&self) -> Option<String> {
-        let (place, _) = self.opening.as_ref()?;
+        let (place, _) = self.open.opening.as_ref()?;
         let name = self.options.sources.as_ref().and_then(|menu| menu.names.get(*place))?;
         Some(format!("going to {name} \u{2026}; what is shown is the source before, and & goes to another"))
     }
 
     /// Shows a source that was opened meanwhile, or says why it is not; whether anything became of it.
     pub(super) fn look_at_opened(&mut self) -> bool {
-        let Some((_, opened)) = &self.opening else { return false };
+        let Some((_, opened)) = &self.open.opening else { return false };
         let opened = match opened.try_recv() {
             Ok(opened) => opened,
             Err(TryRecvError::Empty) => return false,
             Err(TryRecvError::Disconnected) => Err("what became of it was not said".into()),
         };
-        self.opening = None;
+        self.open.opening = None;
         match opened {
             Ok((link, options)) => self.replace(link, options),
             Err(why) => self.say(format!("not shown: {why}")),

@@ -42,7 +42,7 @@ impl FrequencyAxis {
 impl ViewModel {
     /// Every channel's levels, `columns` wide.
     pub(crate) fn spectrum_traces(&self, columns: usize) -> Vec<SpectrumTrace> {
-        let Some(view) = &self.picture.spectrum else { return Vec::new() };
+        let Some(view) = &self.seen.picture.spectrum else { return Vec::new() };
         let zoom = self.controls.spectrum_zoom;
         let of = |spectrum: &ChannelSpectrum| SpectrumTrace {
             channel: spectrum.channel,
@@ -61,14 +61,14 @@ impl ViewModel {
     }
 
     fn frequencies(&self) -> FrequencyAxis {
-        let stream = self.picture.stream;
+        let stream = self.seen.picture.stream;
         let is_two_sided = stream.is_some_and(|stream| stream.format.is_complex());
         let (rate, unit) = match stream.map(|stream| stream.rate_hz) {
             Some(rate_hz) if rate_hz > 0.0 => (rate_hz, "Hz"),
             // Cycles per sample, where the rate is unknown.
             _ => (1.0, "c/S"),
         };
-        let told = self.picture.description.as_ref().and_then(|told| told.centre_frequency_hz);
+        let told = self.seen.picture.description.as_ref().and_then(|told| told.centre_frequency_hz);
         // Only I and Q have their zero where the receiver is tuned to.
         let centre = told.filter(|hz| hz.is_finite() && is_two_sided && unit == "Hz").unwrap_or(0.0);
         FrequencyAxis { band: band(is_two_sided), rate, centre, unit }
@@ -76,7 +76,7 @@ impl ViewModel {
 
     /// Shows the part of the spectrum that was asked for, once it is known where it lies.
     pub(super) fn zoom_to_band(&mut self) {
-        if self.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
+        if self.seen.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
             return;
         }
         let Some((from, to)) = self.options.band_hz.take() else { return };
@@ -93,19 +93,20 @@ impl ViewModel {
 
     /// When the last row of the waterfall begins and the first ends, on the time axis of the lanes.
     pub(crate) fn waterfall_times(&self) -> Option<ValueRange> {
-        let waterfall = self.picture.spectrum.as_ref()?.waterfall.as_ref()?;
+        let waterfall = self.seen.picture.spectrum.as_ref()?.waterfall.as_ref()?;
         let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
         // Rows lie on multiples of their length, the first where the newest sample is.
         let row = waterfall.span_samples / rows as f64;
-        let newest = (self.picture.right_index().min(self.picture.next_index as f64) / row).ceil() * row;
-        let rate = self.picture.rate_or_one();
-        let top = (newest - self.controls.time.reference(&self.picture)) / rate;
+        let newest =
+            (self.seen.picture.right_index().min(self.seen.picture.next_index as f64) / row).ceil() * row;
+        let rate = self.seen.picture.rate_or_one();
+        let top = (newest - self.controls.time.reference(&self.seen.picture)) / rate;
         Some(ValueRange { bottom: top - waterfall.span_samples / rate, top })
     }
 
     /// What a person should know of the waterfall's levels: what they are the highest of, and which part is not there.
     pub(crate) fn waterfall_words(&self) -> Option<String> {
-        let view = self.picture.spectrum.as_ref()?;
+        let view = self.seen.picture.spectrum.as_ref()?;
         let waterfall = view.waterfall.as_ref()?;
         let rows = waterfall.cells.chunks_exact(waterfall.width.max(1));
         let (count, is_missing) =
@@ -113,8 +114,8 @@ impl ViewModel {
         let missing = rows.rev().take_while(|row| is_missing(row)).count();
         // Before there were as many samples as a transform has, nothing is missing.
         let row = waterfall.span_samples / count.max(1) as f64;
-        let right = self.picture.right_index().min(self.picture.next_index as f64);
-        let first = self.picture.oldest_index as f64 + view.size.min(ROW_SIZE_MAX) as f64;
+        let right = self.seen.picture.right_index().min(self.seen.picture.next_index as f64);
+        let first = self.seen.picture.oldest_index as f64 + view.size.min(ROW_SIZE_MAX) as f64;
         let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
         let missing = (missing + there).saturating_sub(count);
         let not_held = (missing > 0).then(|| {
@@ -133,7 +134,7 @@ impl ViewModel {
 
     /// The range of levels: full scale near the top, a margin below the noise floor.
     pub(crate) fn spectrum_range(&mut self) -> ValueRange {
-        let floor = self.picture.spectrum.as_ref().map(|view| {
+        let floor = self.seen.picture.spectrum.as_ref().map(|view| {
             let floors = view.channels.iter().map(|spectrum| floor_dbfs(&spectrum.dbfs));
             floors.fold(0.0f64, |low, floor| low.min(f64::from(floor)))
         });
@@ -150,8 +151,8 @@ impl ViewModel {
 
     /// The transform in words: `8192 samples, Hann, 3.05 kHz a line`.
     pub(crate) fn spectrum_words(&self) -> String {
-        let Some(view) = &self.picture.spectrum else { return "no samples yet".into() };
-        let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        let Some(view) = &self.seen.picture.spectrum else { return "no samples yet".into() };
+        let rate_hz = self.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
         let mut words = format!("{} samples, {}", view.size, view.settings.window.name());
         if rate_hz > 0.0 {
             words += &format!(", {} a line", Engineering::new(rate_hz / view.size as f64, "Hz"));
@@ -164,7 +165,7 @@ impl ViewModel {
 
     /// The highest peaks of each channel: name, frequency, level.
     pub(crate) fn peak_rows(&self, per_channel: usize) -> Vec<Row> {
-        let Some(view) = &self.picture.spectrum else { return Vec::new() };
+        let Some(view) = &self.seen.picture.spectrum else { return Vec::new() };
         let rows = view.channels.iter().flat_map(|spectrum| {
             let label = self.channel_label(spectrum.channel);
             let lane = self.channel_lane(spectrum.channel);
@@ -264,20 +265,20 @@ mod tests {
         for is_held in [false, true] {
             if is_held {
                 // Time counts from elsewhere: half a second before the burst.
-                let picture = model.picture.clone();
+                let picture = model.seen.picture.clone();
                 model.controls.time.hold_trigger(&picture, 40_960.0, 0.6);
             }
             for _ in 0..3 {
                 model.request(400);
                 model.refresh();
             }
-            let lane = &model.picture.lanes[0].columns;
+            let lane = &model.seen.picture.lanes[0].columns;
             let loud: Vec<usize> = (0..lane.len()).filter(|at| lane[*at].max > 1000.0).collect();
             let (start, end, _) = model.axis();
             let column = (end - start) / lane.len() as f64;
             let lane_at = start + (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * column;
             let times = model.waterfall_times().unwrap();
-            let waterfall = model.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
+            let waterfall = model.seen.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
             let rows = waterfall.cells.chunks_exact(waterfall.width);
             let count = rows.len() as f64;
             let loud: Vec<usize> = rows

@@ -2,63 +2,30 @@
 
 use std::sync::Arc;
 
-use grebe_frame::{ChannelDescription, Description, StreamAnnotation};
+use grebe_frame::StreamAnnotation;
 use grebe_scope::Engineering;
-use jiff::{SignedDuration, Timestamp};
 
 use super::controls::{distance_count, level_count};
+use super::lane_told::LaneTold;
+use super::seen::stream_words::{axis_error_s, axis_words, utc_of};
 use super::view_model::ViewModel;
 use crate::data::picture::Picture;
 use crate::data::samples;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::TriggerSettings;
 
-/// What the stream says of one channel.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LaneTold {
-    pub(crate) name: String,
-    pub(crate) unit: String,
-    pub(crate) scale: f64,
-    pub(crate) offset: f64,
-}
-
-impl Default for LaneTold {
-    fn default() -> LaneTold {
-        LaneTold { name: String::new(), unit: String::new(), scale: 1.0, offset: 0.0 }
-    }
-}
-
-impl LaneTold {
-    /// Scopes choose the prefix of a unit by the value: `mV` are volts here.
-    /// `zero` is what was subtracted of the samples.
-    fn of(channel: &ChannelDescription, zero: f64) -> LaneTold {
-        let (unit, factor) = without_prefix(&channel.unit);
-        // What cannot be divided by would hide the samples.
-        let is_scale = channel.scale.is_finite() && channel.scale != 0.0;
-        let scale = if is_scale { channel.scale * factor } else { factor };
-        let offset = if channel.offset.is_finite() { channel.offset * factor } else { 0.0 };
-        LaneTold {
-            name: channel.name.clone(),
-            unit: unit.to_owned(),
-            scale,
-            // Without an offset, what was subtracted is what stands for zero.
-            offset: if offset == 0.0 { 0.0 } else { offset + zero * scale },
-        }
-    }
-}
-
 impl ViewModel {
     /// Takes over what the stream says, where that changed; returns whether it did.
     pub(super) fn hear(&mut self) -> bool {
-        let now = self.picture.description.clone();
-        if self.picture.stream.is_none()
-            || now.as_ref().map(Arc::as_ptr) == self.heard.as_ref().map(Arc::as_ptr)
+        let now = self.seen.picture.description.clone();
+        if self.seen.picture.stream.is_none()
+            || now.as_ref().map(Arc::as_ptr) == self.seen.heard.as_ref().map(Arc::as_ptr)
         {
             return false;
         }
-        self.heard = now.clone();
+        self.seen.heard = now.clone();
         let channels = now.as_ref().map_or(&[][..], |description| &description.channels);
-        let format = self.picture.stream.map_or_else(Default::default, |stream| stream.format);
+        let format = self.seen.picture.stream.map_or_else(Default::default, |stream| stream.format);
         let told = channels.iter().map(|channel| LaneTold::of(channel, samples::zero(format))).collect();
         let level = |model: &ViewModel| {
             let TriggerSettings { lane, coupling, .. } = model.controls.trigger.settings;
@@ -83,16 +50,16 @@ impl ViewModel {
     /// Where the stream became another: the place in the picture (0.0 left edge, 1.0 right edge), and to what.
     pub(crate) fn change_marks(&self) -> Vec<(f64, String)> {
         let of = |mark: &ChangeMark| {
-            let part = (mark.index as f64 - self.picture.left_index) / self.picture.span_samples;
+            let part = (mark.index as f64 - self.seen.picture.left_index) / self.seen.picture.span_samples;
             (part, change_words(mark.change))
         };
-        self.picture.changes.iter().map(of).collect()
+        self.seen.picture.changes.iter().map(of).collect()
     }
 
     /// What somebody labelled, and as such a stretch how far times may be off: from where to where in the picture (0.0 left edge, 1.0
     /// right edge), and the words.
     pub(crate) fn annotation_marks(&self) -> Vec<([f64; 2], String)> {
-        let picture = &self.picture;
+        let picture = &self.seen.picture;
         let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
         let of =
             |it: &StreamAnnotation| ([part(it.first_sample_index), part(it.end_index())], label_words(it));
@@ -107,7 +74,7 @@ impl ViewModel {
     /// Stretches of the picture of a recording that is still being copied, from 0 at the left edge to 1 at the right, with the part of
     /// their samples that has come; `None` where it is all there.
     pub(crate) fn arrival_marks(&self) -> Option<Vec<([f64; 2], f32)>> {
-        let cells = self.picture.arrived.as_ref()?;
+        let cells = self.seen.picture.arrived.as_ref()?;
         let edge = |at: usize| at as f64 / cells.len() as f64;
         let mut marks: Vec<([f64; 2], f32)> = Vec::new();
         for (at, &part) in cells.iter().enumerate() {
@@ -121,7 +88,7 @@ impl ViewModel {
 
     /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
     pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
-        let (time, is_precise) = utc_of(&self.picture, index)?;
+        let (time, is_precise) = utc_of(&self.seen.picture, index)?;
         Some(time.strftime(if is_precise { "%H:%M:%S%.5f" } else { "%H:%M:%S%.3f" }).to_string())
     }
 }
@@ -145,46 +112,6 @@ fn change_words(change: Change) -> String {
     }
 }
 
-/// The name of the stream before that of its source.
-pub(crate) fn source_name(description: Option<&Arc<Description>>, source: &str) -> String {
-    match description.and_then(|description| description.name.as_deref()).filter(|name| !name.is_empty()) {
-        Some(name) if source.is_empty() || name == source => name.to_owned(),
-        Some(name) => format!("{name} \u{b7} {source}"),
-        None => source.to_owned(),
-    }
-}
-
-/// The centre frequency, as far as the stream says one.
-pub(crate) fn centre_words(description: Option<&Arc<Description>>) -> Option<String> {
-    let hz = description?.centre_frequency_hz.filter(|hz| hz.is_finite())?;
-    Some(format!("centre {}", Engineering::new(hz, "Hz").digits(9)))
-}
-
-/// The time of a sample in UTC, where the stream says how its clock relates to it.
-pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
-    let (time, is_precise) = utc_of(picture, index)?;
-    let format = if is_precise { "%Y-%m-%d %H:%M:%S%.6f UTC" } else { "%Y-%m-%d %H:%M:%S%.3f UTC" };
-    Some(time.strftime(format).to_string())
-}
-
-/// The same to a second, as a part of a file's name.
-pub(super) fn utc_name(picture: &Picture, index: f64) -> Option<String> {
-    Some(utc_of(picture, index)?.0.strftime("%Y%m%dT%H%M%SZ").to_string())
-}
-
-/// How far times of the stream may be off by this host's clock, by which streams of several hosts stand on one axis, in words; `None`
-/// where the clock of the stream's host was not measured.
-pub(crate) fn axis_words(picture: &Picture) -> Option<String> {
-    Some(format!("\u{b1}{}", Engineering::new(axis_error_s(picture)?, "s").digits(3)))
-}
-
-/// By the clock of the host that received it, which is surest; times by the clock that stamped it are not off.
-fn axis_error_s(picture: &Picture) -> Option<f64> {
-    let times = picture.axis_times(picture.right_index());
-    let error_ns = times.iter().map(|time| time.error_ns).filter(|error_ns| *error_ns > 0).min()?;
-    Some(error_ns as f64 * 1e-9)
-}
-
 /// As long as the interval in which a time may be, where that can be seen; towards the right edge, where nothing else begins.
 fn uncertain_stretch(picture: &Picture) -> Option<([f64; 2], String)> {
     let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
@@ -198,59 +125,11 @@ fn uncertain_stretch(picture: &Picture) -> Option<([f64; 2], String)> {
 /// A pixel or two.
 const SEEN_PART: f64 = 0.002;
 
-/// The time of a sample, and whether it is good for more than milliseconds.
-fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
-    let description = picture.description.as_ref()?;
-    let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
-    let newest = picture.newest_header();
-    // Places before the stream and between samples have a time too.
-    let whole = index.max(0.0).floor();
-    let time = Timestamp::try_from(description.time_of(&newest, whole as u64)?).ok()?;
-    let rest = SignedDuration::try_from_secs_f64((index - whole) / rate_hz).ok()?;
-    let is_precise = description.time_error_ns().is_some_and(|error_ns| error_ns < 1_000_000);
-    Some((time.checked_add(rest).ok()?, is_precise))
-}
-
-/// A unit without its prefix, and what the prefix stands for; as it is where it is none that is known.
-fn without_prefix(unit: &str) -> (&str, f64) {
-    let prefixes = [
-        ("p", 1e-12),
-        ("n", 1e-9),
-        ("\u{b5}", 1e-6),
-        ("\u{3bc}", 1e-6),
-        ("u", 1e-6),
-        ("m", 1e-3),
-        ("k", 1e3),
-        ("M", 1e6),
-        ("G", 1e9),
-    ];
-    let parts = prefixes.iter().filter_map(|&(prefix, factor)| Some((unit.strip_prefix(prefix)?, factor)));
-    parts.into_iter().find(|(base, _)| PREFIXED.contains(base)).unwrap_or((unit, 1.0))
-}
-
-/// Units that stand behind prefixes.
-const PREFIXED: [&str; 16] = [
-    "V",
-    "A",
-    "W",
-    "Pa",
-    "Hz",
-    "T",
-    "N",
-    "F",
-    "H",
-    "C",
-    "\u{3a9}",
-    "\u{2126}",
-    "Ohm",
-    "m/s\u{b2}",
-    "m/s^2",
-    "bar",
-];
-
 #[cfg(test)]
 mod tests {
-    use grebe_frame::{AxisTime, BatchPool, ClockReading, Header, MeasuredClock};
+    use grebe_frame::{
+        AxisTime, BatchPool, ChannelDescription, ClockReading, Description, Header, MeasuredClock,
+    };
 
     use super::*;
     use crate::data::feed::ScopeFeed;
@@ -259,20 +138,6 @@ mod tests {
     use crate::model::channel::ChannelSetup;
     use crate::model::options::ViewOptions;
     use crate::model::session::Session;
-
-    #[test]
-    fn a_prefix_goes_into_the_scale_and_what_is_none_stays() {
-        assert_eq!(without_prefix("mV"), ("V", 1e-3));
-        assert_eq!(without_prefix("\u{b5}T"), ("T", 1e-6));
-        assert_eq!(without_prefix("Pa"), ("Pa", 1.0));
-        assert_eq!(without_prefix("mmHg"), ("mmHg", 1.0));
-        assert_eq!(without_prefix(""), ("", 1.0));
-        let lead = ChannelDescription { unit: "mV".into(), scale: 0.005, offset: 2.0, ..Default::default() };
-        let told = LaneTold::of(&lead, 0.0);
-        assert_eq!((told.unit.as_str(), told.scale, told.offset), ("V", 5e-6, 2e-3));
-        let broken = ChannelDescription { scale: 0.0, offset: f64::NAN, ..lead };
-        assert_eq!((LaneTold::of(&broken, 0.0).scale, LaneTold::of(&broken, 0.0).offset), (1e-3, 0.0));
-    }
 
     fn model(options: ViewOptions, described: &[Description]) -> ViewModel {
         let (mut feed, link) = ScopeFeed::new(1 << 20);
@@ -343,7 +208,7 @@ mod tests {
         assert!((first.value(100.0) - 1.5e-3).abs() < 1e-12);
         let level = model.controls.trigger.settings.level.unwrap();
         assert!((level - 40.0).abs() < 1e-9, "{level}: given in volts, before their scale was known");
-        let words = model.hud.pieces().join("|");
+        let words = model.seen.hud.pieces().join("|");
         assert!(
             words.starts_with("record 100 \u{b7} udp://:5000|2 \u{d7} 1 kS/s, centre 433.92 MHz|"),
             "{words}"
@@ -360,17 +225,17 @@ mod tests {
         let measured =
             MeasuredClock { producer_ts_ns: 7_000_000_000, axis, unix_time_ns: None, unix_error_ns: None };
         let mut model = model(options(), &[Description { measured: Some(measured), ..ecg() }]);
-        let words = model.hud.pieces().join("|");
+        let words = model.seen.hud.pieces().join("|");
         assert!(words.contains("time axis \u{b1}40"), "{words}");
         assert!(model.annotation_marks().is_empty(), "far less than a pixel");
         // A millisecond at 1 kS/s is one sample.
-        model.picture.span_samples = 1.0;
+        model.seen.picture.span_samples = 1.0;
         let [([from, to], words)] = &model.annotation_marks()[..] else { panic!() };
         assert!(
             (to - from - 0.08).abs() < 1e-9 && *to <= 1.0 && words.contains("40"),
             "{from} to {to}: {words}"
         );
-        model.picture.span_samples = 0.01;
+        model.seen.picture.span_samples = 0.01;
         assert_eq!(model.annotation_marks()[0].0, [0.0, 1.0]);
     }
 

@@ -1,14 +1,14 @@
 //! Takes over what is new: the picture, the statistics of its measurements, the words around it.
 
-use std::fs;
 use std::net::SocketAddr;
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Engineering, Slope};
 
-use super::hud::{self, DC, Hud, RunState, TriggerWords};
+use super::open::Asked;
+use super::seen::hud::{self, DC, Hud, RunState, TriggerWords};
 use super::trigger_time::time_words;
-use super::view_model::{Asked, ViewModel};
+use super::view_model::ViewModel;
 use crate::data::lane::LaneId;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerView};
@@ -24,12 +24,12 @@ impl ViewModel {
 
     /// Takes the newest picture, to be shown by [`show_next`](Self::show_next).
     pub(super) fn take_next(&mut self) {
-        self.next = self.link.take().or(self.next.take());
+        self.seen.next = self.link.take().or(self.seen.next.take());
     }
 
     /// Shows the picture that was taken last; returns whether there is one.
     pub(super) fn show_next(&mut self) -> bool {
-        let next = self.next.take();
+        let next = self.seen.next.take();
         let is_new = next.is_some();
         if let Some(mut picture) = next {
             // What a lane measures without a scale of its own is in counts: that of a first picture, which was asked for before its
@@ -39,20 +39,21 @@ impl ViewModel {
                 picture.measured.retain(|measured| is_scaled(measured.lane));
             }
             // The words follow at once if the span changed, or if they were not being renewed.
-            if picture.span_samples != self.picture.span_samples || self.hud.state != RunState::Live {
-                self.hud_made_ns = 0;
+            if picture.span_samples != self.seen.picture.span_samples || self.seen.hud.state != RunState::Live
+            {
+                self.seen.hud_made_ns = 0;
             }
-            let is_other = self.picture.streams > 0 && picture.streams > self.picture.streams;
-            self.picture = picture;
+            let is_other = self.seen.picture.streams > 0 && picture.streams > self.seen.picture.streams;
+            self.seen.picture = picture;
             if self.hear() {
-                self.hud_made_ns = 0;
+                self.seen.hud_made_ns = 0;
             }
             if is_other {
-                self.say(format!("another stream began: {}", hud::stream_text(&self.picture)));
+                self.say(format!("another stream began: {}", hud::stream_text(&self.seen.picture)));
             }
             self.zoom_to_band();
-            self.taken.0 += 1;
-            self.count_measurements();
+            self.seen.taken.0 += 1;
+            self.seen.count_measurements();
         }
         is_new
     }
@@ -70,7 +71,7 @@ impl ViewModel {
     /// Takes samples that the history was asked for; returns whether any came.
     fn take_samples(&mut self) -> bool {
         let Some(extract) = self.link.take_extract() else { return false };
-        match self.asked.take() {
+        match self.open.asked.take() {
             Some(Asked::Save(what)) => self.end_save(what, &extract),
             Some(Asked::Autoset { samples }) => self.end_autoset(&extract, samples),
             None => return false,
@@ -82,11 +83,12 @@ impl ViewModel {
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
         let status = (self.options.status)();
-        let state = RunState::of(&self.picture, &status, self.controls.time.is_held(), now_ns);
-        let is_due = now_ns.saturating_sub(self.hud_made_ns) >= HUD_INTERVAL_NS;
+        let state = RunState::of(&self.seen.picture, &status, self.controls.time.is_held(), now_ns);
+        let is_due = now_ns.saturating_sub(self.seen.hud_made_ns) >= HUD_INTERVAL_NS;
         // Digits of a signal that stands stay as they are; what its source says does not.
-        let is_moving = state == RunState::Live || self.hud_made_ns == 0 || status.notice != self.told;
-        if state == self.hud.state && !(is_due && is_moving) {
+        let is_moving =
+            state == RunState::Live || self.seen.hud_made_ns == 0 || status.notice != self.seen.told;
+        if state == self.seen.hud.state && !(is_due && is_moving) {
             return false;
         }
         self.renew_hud(now_ns);
@@ -95,77 +97,44 @@ impl ViewModel {
 
     /// Renews the words now.
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
-        self.count_pictures(now_ns);
+        self.seen.count_pictures(now_ns);
         let status = (self.options.status)();
-        self.told.clone_from(&status.notice);
-        self.gap_places.look(&self.picture.gaps, &status);
+        self.seen.told.clone_from(&status.notice);
+        self.seen.gap_places.look(&self.seen.picture.gaps, &status);
         self.look_for_second_sender(&status);
         let is_paused = self.controls.time.is_held();
-        self.hud = Hud::new(&self.picture, &status, is_paused, self.pictures_per_s, now_ns);
-        self.hud.costs = self.costs();
-        self.hud.facts.extend(self.standing.words());
-        self.hud.trigger = self.picture.trigger.map(|trigger| self.trigger_words(&trigger));
-        self.message =
-            self.message.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < MESSAGE_NS);
-        if let Some((text, _)) = &self.message {
-            self.hud.notice = Some(text.clone());
+        self.seen.hud = Hud::new(&self.seen.picture, &status, is_paused, self.seen.pictures_per_s, now_ns);
+        self.seen.hud.costs = self.seen.costs();
+        self.seen.hud.facts.extend(self.standing.words());
+        self.seen.hud.trigger = self.seen.picture.trigger.map(|trigger| self.trigger_words(&trigger));
+        self.open.message =
+            self.open.message.take().filter(|(_, since_ns)| now_ns.saturating_sub(*since_ns) < MESSAGE_NS);
+        if let Some((text, _)) = &self.open.message {
+            self.seen.hud.notice = Some(text.clone());
         }
         if let Some(words) = self.opening_words() {
-            self.hud.notice = Some(words);
+            self.seen.hud.notice = Some(words);
         }
         if self.generator.is_paused {
-            self.hud.notice = Some("the generator is paused (G)".into());
+            self.seen.hud.notice = Some("the generator is paused (G)".into());
         }
-        self.hud_made_ns = now_ns;
+        self.seen.hud_made_ns = now_ns;
     }
 
     /// Says once that somebody else sends to the same port: the counter goes on to say how much.
     fn look_for_second_sender(&mut self, status: &SourceStatus) {
         if status.second_sender.is_none() {
             // Whoever was left out has become the sender, or it is another source.
-            self.message.take_if(|(text, _)| text.ends_with(LEFT_OUT));
+            self.open.message.take_if(|(text, _)| text.ends_with(LEFT_OUT));
         }
         let Some(from) = status.second_sender.filter(|_| status.foreign_datagrams > 0) else { return };
-        if self.told_senders.contains(&from) || self.told_senders.len() >= TOLD_MAX {
+        if self.seen.told_senders.contains(&from) || self.seen.told_senders.len() >= TOLD_MAX {
             return;
         }
-        self.told_senders.push(from);
+        self.seen.told_senders.push(from);
         // An IPv4 sender has an IPv6 address at a socket that takes both.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         self.say(format!("{from}{LEFT_OUT}"));
-    }
-
-    fn count_measurements(&mut self) {
-        let (count, span) = (self.picture.measured_count, self.picture.span_samples);
-        if self.counted.1 != span {
-            self.statistics = Default::default();
-        }
-        if self.counted != (count, span) {
-            for measured in &self.picture.measured {
-                self.statistics.or_insert_with(measured.lane, Default::default).add(&measured.set);
-            }
-        }
-        self.counted = (count, span);
-    }
-
-    /// The costs of this scope: processor and history.
-    fn costs(&self) -> String {
-        let history = Engineering::new(self.picture.memory_bytes as f64, "B");
-        match self.cpu_part {
-            _ if self.picture.memory_bytes == 0 => String::new(),
-            Some(part) => format!("cpu {:.0} %  history {history}", part * 100.0),
-            None => format!("history {history}"),
-        }
-    }
-
-    fn count_pictures(&mut self, now_ns: u64) {
-        let (taken, since_ns) = self.taken;
-        let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
-        if seconds >= 1.0 {
-            self.cpu_part = self.cpu.look(now_ns);
-            self.pictures_per_s = if since_ns == 0 { 0.0 } else { f64::from(taken) / seconds };
-            self.taken = (0, now_ns);
-        }
     }
 
     fn trigger_words(&self, trigger: &TriggerView) -> TriggerWords {
@@ -175,8 +144,8 @@ impl ViewModel {
         let is_relative = trigger.settings.coupling.is_lf_reject();
         let zero = if is_relative { setup.offset } else { 0.0 };
         let show = |count: f64| Engineering::new(setup.value(count) - zero, &setup.unit).to_string();
-        let unit = self.picture.axis_unit();
-        let corner = trigger.settings.coupling.corner_hz(self.picture.span());
+        let unit = self.seen.picture.axis_unit();
+        let corner = trigger.settings.coupling.corner_hz(self.seen.picture.span());
         let hertz = if unit == "s" { "Hz" } else { "/S" };
         let holdoff_s = trigger.settings.holdoff_s;
         TriggerWords {
@@ -194,7 +163,7 @@ impl ViewModel {
             },
             coupling: corner
                 .map_or(DC.into(), |corner| format!("LF reject {}", Engineering::new(corner, hertz))),
-            time: time_words(&trigger.settings, self.picture.span(), unit),
+            time: time_words(&trigger.settings, self.seen.picture.span(), unit),
             holdoff: if holdoff_s > 0.0 {
                 Engineering::new(holdoff_s, unit).to_string()
             } else {
@@ -218,30 +187,6 @@ impl ViewModel {
     }
 }
 
-/// Measures processor time between two looks.
-#[derive(Debug, Default)]
-pub(crate) struct CpuMeter {
-    /// Ticks used, and when.
-    last: Option<(u64, u64)>,
-}
-
-impl CpuMeter {
-    /// Part of one core used since the last look; `None` at first, and where the system does not say.
-    pub(crate) fn look(&mut self, now_ns: u64) -> Option<f64> {
-        let ticks = ticks(&fs::read_to_string("/proc/self/stat").ok()?)?;
-        let (before, since_ns) = self.last.replace((ticks, now_ns))?;
-        let seconds = now_ns.saturating_sub(since_ns) as f64 * 1e-9;
-        (seconds > 0.0).then(|| ticks.saturating_sub(before) as f64 / TICKS_PER_SECOND / seconds)
-    }
-}
-
-/// User and system time (proc_pid_stat(5): fields 14 and 15). The name before them may hold spaces and brackets.
-fn ticks(stat: &str) -> Option<u64> {
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    let mut fields = after_name.split_ascii_whitespace().skip(11);
-    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
-}
-
 /// What is said of a second sender.
 const LEFT_OUT: &str = " sends to this port too, and is left out";
 /// Senders to one port that are told of.
@@ -250,8 +195,6 @@ const TOLD_MAX: usize = 8;
 const HUD_INTERVAL_NS: u64 = 150_000_000;
 /// How long a message is shown.
 const MESSAGE_NS: u64 = 6_000_000_000;
-/// USER_HZ, 100 on every Linux.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 #[cfg(test)]
 mod tests {
@@ -269,9 +212,9 @@ mod tests {
             ..SourceStatus::default()
         };
         let mut told = |status| {
-            model.message = None;
+            model.open.message = None;
             model.look_for_second_sender(&status);
-            model.message.take().map(|(text, _)| text)
+            model.open.message.take().map(|(text, _)| text)
         };
         assert_eq!(told(SourceStatus::default()), None);
         assert_eq!(told(status(0, "10.0.0.7:4000")), None);
@@ -281,16 +224,8 @@ mod tests {
         assert!(told(status(9999, "10.0.0.8:4000")).is_some(), "a third is another one");
         // Its stream is shown now: nothing goes on saying that it is left out.
         model.look_for_second_sender(&status(9999, "10.0.0.9:4000"));
-        assert!(model.message.is_some());
+        assert!(model.open.message.is_some());
         model.look_for_second_sender(&SourceStatus { foreign_datagrams: 9999, ..SourceStatus::default() });
-        assert_eq!(model.message, None);
-    }
-
-    #[test]
-    fn times_are_found_behind_any_name() {
-        let rest = "S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
-        assert_eq!(ticks(&format!("77 (grebe) {rest}")), Some(300));
-        assert_eq!(ticks(&format!("77 (a) b) {rest}")), Some(300));
-        assert_eq!(ticks("77 grebe"), None);
+        assert_eq!(model.open.message, None);
     }
 }

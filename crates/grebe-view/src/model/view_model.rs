@@ -1,34 +1,24 @@
-//! What the front ends have in common: the newest picture, the settings, the words around it.
+//! What the front ends have in common: the settings, what was seen, what is open.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 use grebe_flow::monotonic_ns;
-use grebe_frame::Description;
-use grebe_scope::{Column, MeasurementStatistics, Scale, Ticks};
+use grebe_scope::{Column, Scale, Ticks};
 
-use super::action::SaveWhat;
 use super::channel::ChannelSetup;
-use super::choices::OpenList;
-use super::common_time::Standing;
 use super::controls::Controls;
-use super::found::Found;
 use super::generator::Generator;
-use super::hud::Hud;
+use super::open::Open;
 use super::options::ViewOptions;
-use super::prompt::Prompt;
+use super::seen::Seen;
 use super::session::Session;
-use super::sources::Opened;
-use super::update::CpuMeter;
+use super::standing::Standing;
 use super::vertical::ValueRange;
-use crate::data::lane::{LaneId, Part, PerLane};
+use crate::data::lane::{LaneId, Part};
 use crate::data::link::ScopeLink;
 use crate::data::math::{MathInput, MathOperation, MathSettings};
-use crate::data::picture::Picture;
-use crate::data::status::GapPlaces;
 use crate::data::trigger::TriggerView;
-use crate::data::viewport::{DIVISIONS, Viewport};
+use crate::data::viewport::{CountRange, DIVISIONS, Viewport};
 use crate::error::Error;
 
 /// One scope as a person sees and handles it, without the screen: every front end draws one.
@@ -36,53 +26,16 @@ pub(crate) struct ViewModel {
     pub(crate) link: ScopeLink,
     pub(crate) options: ViewOptions,
     pub(crate) controls: Controls,
-    pub(crate) picture: Picture,
-    /// One that came, and is not shown yet.
-    pub(super) next: Option<Picture>,
+    pub(crate) seen: Seen,
+    pub(crate) open: Open,
     /// How it stands on a common axis of time, where it is one of several.
     pub(crate) standing: Standing,
-    pub(crate) hud: Hud,
     pub(crate) generator: Generator,
-    /// In which place the gaps were lost.
-    pub(super) gap_places: GapPlaces,
-    /// What the stream said of itself, as far as the lanes know it.
-    pub(super) heard: Option<Arc<Description>>,
-    /// Since the view changed.
-    pub(super) statistics: PerLane<MeasurementStatistics>,
-    /// The last measurement that is in the statistics, and of which span.
-    pub(super) counted: (u64, f64),
-    /// What is to be done with the samples that the history was asked for.
-    pub(super) asked: Option<Asked>,
-    /// The search that goes on, or the last.
-    pub(crate) found: Option<Found>,
-    /// Another source that is being opened: its place in the menu, and what becomes of it.
-    pub(super) opening: Option<(usize, Receiver<Opened>)>,
-    /// What will be said of stretches that are being kept.
-    pub(super) keeping: Vec<Receiver<String>>,
     /// Cells of the plot of one lane over another, where the front end shows one.
     pub(crate) xy_size: Option<(usize, usize)>,
     /// Columns of the strip with all of the history, where the front end shows one.
     pub(crate) overview_columns: Option<usize>,
     pub(super) draw_png: DrawPng,
-    /// When the words around the picture were made; 0: they are due.
-    pub(super) hud_made_ns: u64,
-    /// What the source said when the words were made.
-    pub(super) told: Option<String>,
-    /// The list that is open, and the line that is typed.
-    pub(super) list: Option<OpenList>,
-    pub(crate) prompt: Option<Prompt>,
-    /// Whether a front end has still to notice that another source is shown.
-    pub(super) is_replaced: bool,
-    /// Senders to the same port that were told of.
-    pub(super) told_senders: Vec<SocketAddr>,
-    /// A message to be shown for a while, and since when.
-    pub(super) message: Option<(String, u64)>,
-    /// Pictures taken, and since when.
-    pub(super) taken: (u32, u64),
-    pub(super) pictures_per_s: f64,
-    pub(super) cpu: CpuMeter,
-    /// Part of one core that this process uses.
-    pub(super) cpu_part: Option<f64>,
 }
 
 /// Draws what the model shows as a PNG file of so many pixels. The model cannot know how: whoever shows it says.
@@ -91,38 +44,17 @@ pub(crate) type DrawPng = fn(&mut ViewModel, width: u32, height: u32) -> Result<
 impl ViewModel {
     pub(crate) fn new(link: ScopeLink, mut options: ViewOptions, draw_png: DrawPng) -> ViewModel {
         link.begin_viewing();
-        let picture = Picture::waiting();
         let mut model = ViewModel {
             controls: options.controls(),
-            hud: Hud::new(&picture, &(options.status)(), false, 0.0, monotonic_ns()),
+            seen: Seen::new(&(options.status)()),
+            open: Open::default(),
             generator: Generator::new(options.generator.take()),
             link,
             options,
-            picture,
-            next: None,
             standing: Standing::default(),
-            gap_places: GapPlaces::default(),
-            heard: None,
-            statistics: Default::default(),
-            counted: (0, 0.0),
-            asked: None,
-            found: None,
-            opening: None,
-            keeping: Vec::new(),
             xy_size: None,
             overview_columns: None,
             draw_png,
-            hud_made_ns: 0,
-            told: None,
-            list: None,
-            prompt: None,
-            is_replaced: false,
-            told_senders: Vec::new(),
-            message: None,
-            taken: (0, 0),
-            pictures_per_s: 0.0,
-            cpu: CpuMeter::default(),
-            cpu_part: None,
         };
         model.greet();
         model
@@ -139,7 +71,7 @@ impl ViewModel {
 
     /// The picture that the settings describe, `columns` wide.
     pub(crate) fn viewport(&self, columns: usize) -> Viewport {
-        let mut viewport = self.controls.viewport(&self.picture, columns);
+        let mut viewport = self.controls.viewport(&self.seen.picture, columns);
         viewport.math = self.math_settings();
         viewport.overview = self.overview_columns;
         viewport.xy = self.xy_settings();
@@ -153,7 +85,7 @@ impl ViewModel {
                 let range = self.controls.lanes.range(lane).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
                 let count = |value: f64| (value - setup.offset) / setup.scale;
                 let (a, b) = (count(range.bottom), count(range.top));
-                (lane, (a.min(b), a.max(b)))
+                (lane, CountRange { low: a.min(b), high: a.max(b) })
             };
             viewport.persistence = Some(Arc::new(self.lanes_shown().map(range).collect()));
         }
@@ -162,17 +94,17 @@ impl ViewModel {
 
     /// The lanes that are asked for.
     fn lanes_shown(&self) -> impl Iterator<Item = LaneId> {
-        self.picture.stream.into_iter().flat_map(|stream| stream.lanes(self.controls.shown))
+        self.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(self.controls.shown))
     }
 
     /// The lane that keys work on.
     pub(crate) fn selected(&self) -> LaneId {
-        self.controls.selected(&self.picture)
+        self.controls.selected(&self.seen.picture)
     }
 
     /// The lane whose colour and name a channel has where all of it is meant.
     pub(crate) fn channel_lane(&self, channel: usize) -> LaneId {
-        self.picture.stream.map_or(LaneId::real(channel), |stream| stream.first_lane(channel))
+        self.seen.picture.stream.map_or(LaneId::real(channel), |stream| stream.first_lane(channel))
     }
 
     /// The name of a channel where all of it is meant.
@@ -186,18 +118,18 @@ impl ViewModel {
 
     /// Shows a message for a while.
     pub(crate) fn say(&mut self, text: String) {
-        self.message = Some((text, monotonic_ns()));
-        self.hud_made_ns = 0;
+        self.open.message = Some((text, monotonic_ns()));
+        self.seen.hud_made_ns = 0;
     }
 
     pub(crate) fn trigger_marks(&self) -> TriggerMarks {
-        let Some(trigger) = self.picture.trigger else { return TriggerMarks::default() };
+        let Some(trigger) = self.seen.picture.trigger else { return TriggerMarks::default() };
         let time = &self.controls.time;
         // A held picture stays with the trigger that it was held at, whatever came since.
-        let held = Some(time.reference(&self.picture))
-            .filter(|at| time.held_trigger() == Some(*at) || self.picture.triggers.contains(at));
+        let held = Some(time.reference(&self.seen.picture))
+            .filter(|at| time.held_trigger() == Some(*at) || self.seen.picture.triggers.contains(at));
         let at = if time.is_held() { held } else { trigger.at };
-        let part = at.map(|at| (at - self.picture.left_index) / self.picture.span_samples);
+        let part = at.map(|at| (at - self.seen.picture.left_index) / self.seen.picture.span_samples);
         TriggerMarks {
             part: part.filter(|part| (0.0..=1.0).contains(part)),
             levels: match trigger.settings.kind.has_two_levels() {
@@ -214,25 +146,25 @@ impl ViewModel {
     /// wandering baseline.
     pub(crate) fn level_zero(&self, trigger: &TriggerView) -> f64 {
         let lane = trigger.settings.lane;
-        let shown = self.picture.lanes.iter().find(|data| data.lane == lane);
+        let shown = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
         let mean = shown.map_or(0.0, |data| data.mean);
         if trigger.settings.coupling.is_lf_reject() { mean } else { 0.0 }
     }
 
     /// The time axis: values at the left and the right edge, and its ticks, ten per screen.
     pub(crate) fn axis(&self) -> (f64, f64, Ticks) {
-        let (start, span) = (self.controls.time.start(&self.picture), self.picture.span());
+        let (start, span) = (self.controls.time.start(&self.seen.picture), self.seen.picture.span());
         (start, start + span, Ticks::with_step(start, start + span, span / DIVISIONS))
     }
 
     /// The place of the lane that stands in front where all share one: the selected.
     pub(crate) fn front_lane(&self) -> usize {
         let selected = self.selected();
-        self.picture.lanes.iter().position(|data| data.lane == selected).unwrap_or(0)
+        self.seen.picture.lanes.iter().position(|data| data.lane == selected).unwrap_or(0)
     }
 
     pub(crate) fn range(&mut self, place: usize) -> ValueRange {
-        let data = &self.picture.lanes[place];
+        let data = &self.seen.picture.lanes[place];
         let setup = self.setup(data.lane);
         let seen = extremes(&data.columns, &setup);
         let resolution = self.resolution(data.lane, &setup, seen);
@@ -241,7 +173,7 @@ impl ViewModel {
 
     /// Differences below it, in the lane's unit, mean nothing: a count of integers, and little beside the values of others.
     pub(crate) fn resolution(&self, lane: LaneId, setup: &ChannelSetup, seen: Option<ValueRange>) -> f64 {
-        let is_float = self.picture.stream.is_some_and(|stream| stream.format.is_float());
+        let is_float = self.seen.picture.stream.is_some_and(|stream| stream.format.is_float());
         if lane.part.is_sampled() && !is_float {
             return setup.scale.abs();
         }
@@ -251,14 +183,14 @@ impl ViewModel {
 
     /// The meaning of a lane's numbers in the current picture.
     pub(crate) fn setup(&self, lane: LaneId) -> ChannelSetup {
-        let shown = self.picture.lanes.iter().find(|data| data.lane == lane);
+        let shown = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
         self.unresolved_setup(lane).resolved(shown.map_or(0.0, |data| data.mean))
     }
 
     /// The same before inversion and AC coupling.
     pub(crate) fn unresolved_setup(&self, lane: LaneId) -> ChannelSetup {
         let own = self.controls.lanes.setup(lane);
-        let rate_hz = self.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+        let rate_hz = self.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
         match (lane.part, self.controls.math) {
             (Part::Math, Some(operation)) => self.math_setup(operation, &own),
             (Part::Frequency, _) if rate_hz > 0.0 => {
@@ -273,10 +205,10 @@ impl ViewModel {
         let inputs = self.math_inputs();
         let [a, b] = inputs.map(|lane| self.unresolved_setup(lane));
         let [name_a, name_b] = [a.label(inputs[0]), b.label(inputs[1])];
-        let scale = self.picture.math.unwrap_or(Scale::COUNTS);
+        let scale = self.seen.picture.math.unwrap_or(Scale::COUNTS);
         ChannelSetup {
             name: if own.name.is_empty() { operation.words(&name_a, &name_b) } else { own.name.clone() },
-            unit: operation.unit(&a.unit, &b.unit, self.picture.axis_unit()),
+            unit: operation.unit(&a.unit, &b.unit, self.seen.picture.axis_unit()),
             scale: scale.factor,
             offset: scale.offset,
             ..own.clone()
@@ -286,7 +218,7 @@ impl ViewModel {
     /// The lanes that the math lane is computed of: of a complex stream I and Q, where real ones were chosen.
     pub(crate) fn math_inputs(&self) -> [LaneId; 2] {
         let [a, b] = self.controls.math_inputs;
-        let is_complex = self.picture.stream.is_some_and(|stream| stream.format.is_complex());
+        let is_complex = self.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
         match (is_complex, a.part == Part::Real, b.part == Part::Real) {
             (true, true, true) => {
                 [LaneId { channel: 0, part: Part::I }, LaneId { channel: 0, part: Part::Q }]
@@ -312,16 +244,6 @@ impl Drop for ViewModel {
             keep(&Session::of(&self.controls));
         }
     }
-}
-
-/// Why samples were asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Asked {
-    Save(SaveWhat),
-    Autoset {
-        /// So many of the newest.
-        samples: u64,
-    },
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

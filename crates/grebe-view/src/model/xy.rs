@@ -4,7 +4,7 @@ use grebe_scope::Engineering;
 
 use crate::data::lane::{LaneId, Part};
 use crate::data::picture::Picture;
-use crate::data::xy::XySettings;
+use crate::data::viewport::XySettings;
 use crate::model::controls::Controls;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -42,7 +42,7 @@ impl ViewModel {
     /// What the data side is asked for.
     pub(super) fn xy_settings(&self) -> Option<XySettings> {
         let size = self.xy_size.filter(|_| self.controls.show.xy)?;
-        let rate_hz = self.picture.stream?.rate_hz;
+        let rate_hz = self.seen.picture.stream?.rate_hz;
         let [x, y] = self.xy_axes(size);
         let counts = |axis: &XyAxis| {
             let setup = self.setup(axis.lane);
@@ -68,7 +68,7 @@ impl ViewModel {
             let range = self.controls.lanes.range(lane).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
             XyAxis { lane, range, label: setup.label(lane), unit: setup.unit }
         };
-        let [mut x, mut y] = self.controls.xy_lanes(&self.picture).map(of);
+        let [mut x, mut y] = self.controls.xy_lanes(&self.seen.picture).map(of);
         if x.unit == y.unit {
             let reach = |range: ValueRange| range.bottom.abs().max(range.top.abs());
             let half = reach(x.range).max(reach(y.range));
@@ -83,7 +83,7 @@ impl ViewModel {
 
     /// What is plotted, in words.
     pub(crate) fn xy_words(&self) -> String {
-        let [x, y] = self.controls.xy_lanes(&self.picture).map(|lane| self.setup(lane).label(lane));
+        let [x, y] = self.controls.xy_lanes(&self.seen.picture).map(|lane| self.setup(lane).label(lane));
         let symbols =
             self.controls.symbol_rate_hz.map(|hz| format!(", {}", Engineering::new(hz, "symbols/s")));
         format!("{y} over {x}{}", symbols.unwrap_or_default())

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::LaneId;
 use crate::model::action::Action;
 use crate::model::fields::Field;
+use crate::model::widget::Press;
 
 /// A message of a page that was let in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -30,9 +31,6 @@ pub(super) enum Deed {
     Size(Sizes),
     /// A key, by its name.
     Key(String),
-    Act(Action),
-    /// A press on a lane's name.
-    Settings(LaneId),
     /// Shows a stretch: the sample index of its right edge, and samples.
     Show {
         ending: f64,
@@ -70,14 +68,9 @@ pub(super) enum Deed {
         field: Field,
         text: String,
     },
-    /// Goes to a trigger of the list, to something that was found.
-    Trigger(f64),
-    Found(usize),
-    EndFind,
-    /// The waveform of the generator.
-    Wave(String),
-    /// Opens or closes what can be changed at the source.
-    Source,
+    /// A press on a widget.
+    #[serde(untagged)]
+    Press(Press),
 }
 
 /// Sizes of what is drawn, in points; 0: it is not there.

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
-use super::widget::{Rgb, Widget, rgb};
+use super::asked::Sizes;
 use crate::data::lane::LaneId;
 use crate::data::viewport::{longer_span, shorter_span};
 use crate::model::lane_ticks::{LaneTicks, chip_words};
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Press, Rgb, Widget, rgb};
 
 /// All of it: places are parts of the plot, heights parts of a lane from its lower edge.
 #[derive(Debug, PartialEq, Serialize)]
@@ -57,14 +57,14 @@ struct Lane {
 
 impl Drawn {
     pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Drawn {
-        let count = model.picture.lanes.len();
+        let count = model.seen.picture.lanes.len();
         let is_overlay = model.controls.show.overlay;
         let height = sizes.plot.1 / if is_overlay { 1.0 } else { count.max(1) as f32 };
         let lanes = (0..count).map(|place| Lane::of(model, place, height)).collect();
         let (start, end, ticks) = model.axis();
-        let unit = model.picture.axis_unit();
+        let unit = model.seen.picture.axis_unit();
         let part = |time: f64| rounded((time - start) / (end - start));
-        let view = model.picture.persistence.as_ref().filter(|view| view.records > 0);
+        let view = model.seen.picture.persistence.as_ref().filter(|view| view.records > 0);
         let is_live = !model.controls.time.is_held();
         let view = view.filter(|_| model.controls.show.persistence && is_live);
         let marks = model.trigger_marks();
@@ -105,7 +105,7 @@ impl Drawn {
                 Some((lane, heights.into_iter().zip(NAMES).collect()))
             }),
             lost: lost(model),
-            anchor: match (is_live, model.picture.trigger.and_then(|trigger| trigger.at)) {
+            anchor: match (is_live, model.seen.picture.trigger.and_then(|trigger| trigger.at)) {
                 (false, _) => None,
                 (true, Some(_)) => Some(model.controls.trigger.settings.position),
                 (true, None) => Some(1.0),
@@ -120,7 +120,7 @@ impl Drawn {
 impl Lane {
     fn of(model: &mut ViewModel, place: usize, height: f32) -> Lane {
         let range = model.range(place);
-        let data = &model.picture.lanes[place];
+        let data = &model.seen.picture.lanes[place];
         let (lane, is_clipped) = (data.lane, data.is_clipped);
         let setup = model.setup(lane);
         let ticks = LaneTicks::of(height, range, &setup);
@@ -135,8 +135,11 @@ impl Lane {
             .collect();
         Lane {
             lane,
-            chip: Widget { is_on: Some(is_selected), ..Widget::deed(words, &title, Deed::Settings(lane)) }
-                .colored(color),
+            chip: Widget {
+                is_on: Some(is_selected),
+                ..Widget::pressed(words, &title, Press::Settings(lane))
+            }
+            .colored(color),
             color,
             is_clipped,
             gain: setup.scale / range.height(),
@@ -148,15 +151,15 @@ impl Lane {
 }
 
 fn step(model: &ViewModel, step: fn(f64, f64) -> f64) -> f64 {
-    let rate_hz = model.picture.stream.map_or(0.0, |stream| stream.rate_hz);
-    step(model.controls.time.span_or(&model.picture), rate_hz) * model.picture.rate_or_one()
+    let rate_hz = model.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
+    step(model.controls.time.span_or(&model.seen.picture), rate_hz) * model.seen.picture.rate_or_one()
 }
 
 /// Stretches where samples are missing, with words.
 fn lost(model: &ViewModel) -> Vec<(f64, f64, String)> {
-    let (left, span) = (model.picture.left_index, model.picture.span_samples);
+    let (left, span) = (model.seen.picture.left_index, model.seen.picture.span_samples);
     let part = |index: u64| ((index as f64 - left) / span).clamp(0.0, 1.0);
-    let gaps = model.picture.gaps.iter().map(|gap| part(gap.start)..part(gap.end));
+    let gaps = model.seen.picture.gaps.iter().map(|gap| part(gap.start)..part(gap.end));
     let wide = |range: &Range<f64>| range.end - range.start > NAMED_MIN;
     gaps.filter(wide)
         .map(|range| (rounded(range.start), rounded(range.end), model.lost_words(range)))

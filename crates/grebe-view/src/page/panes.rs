@@ -3,15 +3,13 @@
 use grebe_scope::Ticks;
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
+use super::asked::Sizes;
 use super::drawn::rounded;
-use super::widget::{Rgb, Widget, rgb};
 use crate::data::lane::LaneId;
-use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::bars::{spectrum_controls, waterfall_controls, xy_controls};
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Rgb, Widget, rgb};
 
 /// What spectra stand on.
 #[derive(Debug, PartialEq, Serialize)]
@@ -86,7 +84,7 @@ impl Spectrum {
         let range = model.spectrum_range();
         let (width, height) = sizes.spectrum;
         let ticks = Ticks::new(range.bottom, range.top, (height / 24.0).clamp(3.0, 10.0) as u32);
-        let view = model.picture.spectrum.clone();
+        let view = model.seen.picture.spectrum.clone();
         let channels = view.iter().flat_map(|view| &view.channels);
         let peaks = channels.clone().filter(|channel| !channel.peaks.is_empty()).zip(model.peak_rows(1));
         let peaks = peaks.filter_map(|(channel, row)| {
@@ -118,30 +116,6 @@ impl Spectrum {
     }
 }
 
-fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
-    let settings = model.controls.spectrum;
-    let averages = match settings.averages {
-        1 => "no average".into(),
-        count => format!("average {count}"),
-    };
-    let is_marked = model.controls.show.harmonics;
-    vec![
-        Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
-        Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
-        Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
-        Widget::choice(settings.window.name(), "weighting of the samples  (W)", Setting::Weighting),
-        Widget::choice(averages, "spectra that are averaged  (A)", Setting::Averages),
-        Widget::toggle("hold", "keep the highest levels  (H)", Action::PeakHold, settings.is_peak_held),
-        Widget::toggle(
-            "harmonics",
-            "mark the harmonics of the highest peak  (#)",
-            Action::Harmonics,
-            is_marked,
-        ),
-        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
-    ]
-}
-
 impl Waterfall {
     pub(super) fn of(model: &mut ViewModel, sizes: &Sizes) -> Option<Waterfall> {
         if !model.controls.show.waterfall {
@@ -149,24 +123,21 @@ impl Waterfall {
         }
         let range = model.spectrum_range();
         let (width, height) = sizes.waterfall;
-        let view = model.picture.spectrum.clone();
+        let view = model.seen.picture.spectrum.clone();
         let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
         let mut words = model.channel_label(model.selected().channel);
         if let Some(sampled) = waterfall.and_then(|waterfall| waterfall.words()) {
             words = format!("{words}  {sampled}");
         }
         let ages = waterfall.map(|waterfall| {
-            let seconds = waterfall.span_samples / model.picture.rate_or_one();
-            let unit = model.picture.axis_unit();
+            let seconds = waterfall.span_samples / model.seen.picture.rate_or_one();
+            let unit = model.seen.picture.axis_unit();
             let ticks = Ticks::of_unit(-seconds, 0.0, (height / 24.0).clamp(3.0, 6.0) as u32, unit);
             placed(ValueRange { bottom: -seconds, top: 0.0 }, &ticks, unit)
         });
         Some(Waterfall {
             words,
-            controls: vec![
-                Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
-                Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
-            ],
+            controls: waterfall_controls(),
             zoom: model.controls.spectrum_zoom,
             bottom: range.bottom,
             top: range.top,
@@ -190,20 +161,14 @@ impl Xy {
             let setup = model.setup(lane);
             [low, high].map(|count| rounded(range.part_of(setup.value(count))))
         };
-        let place = model.picture.xy.as_ref().map(|view| {
+        let place = model.seen.picture.xy.as_ref().map(|view| {
             let [left, right] = parts(x.lane, x.range, view.settings.x_range);
             let [low, high] = parts(y.lane, y.range, view.settings.y_range);
             [left, right, low, high]
         });
-        let ask = Action::Ask(Question::SymbolRate);
         Some(Xy {
             words: model.xy_words(),
-            controls: vec![
-                Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
-                Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
-                Widget::deed("symbol rate\u{2026}", "a point a symbol  (')", Deed::Act(ask)),
-                Widget::button("\u{d7}", "close  (@)", Action::Xy),
-            ],
+            controls: xy_controls(),
             place,
             across: placed(x.range, &across, &x.unit),
             upwards: placed(y.range, &upwards, &y.unit),

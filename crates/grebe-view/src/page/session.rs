@@ -21,11 +21,11 @@ use crate::far::items::SAMPLES_MAX;
 use crate::far::{ChannelMeaning, FarMessage, FarOffer, FarSession, Greeting, Refusal, Right};
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
-use crate::model::generator::GeneratorWish;
 use crate::model::keys::{all_keys, key_action};
 use crate::model::options::ViewOptions;
-use crate::model::sources::{Opened, SourceMenu};
+use crate::model::options::{Opened, SourceMenu};
 use crate::model::view_model::ViewModel;
+use crate::model::widget::Press;
 use crate::png;
 
 /// A page that was let in.
@@ -37,7 +37,6 @@ pub struct PageSession {
     model: ViewModel,
     sizes: Sizes,
     hover: Option<f64>,
-    is_source_open: bool,
     /// The newest deed, and the newest that led to another viewport.
     done: u64,
     asked: u64,
@@ -92,7 +91,6 @@ impl PageSession {
             model,
             sizes: Sizes::default(),
             hover: None,
-            is_source_open: false,
             done: 0,
             asked: 0,
             told: Map::new(),
@@ -191,10 +189,10 @@ impl PageSession {
                 let has_list = model.list().is_some();
                 key_action(&key, has_list).into_iter().for_each(|action| self.act(action));
             }
-            Deed::Act(action) => self.act(action),
-            Deed::Settings(lane) => model.open_settings(lane),
+            Deed::Press(Press::Act(action)) => self.act(action),
+            Deed::Press(press) => model.press(press),
             Deed::Show { ending, samples } if samples > 0.0 => {
-                model.controls.time.show_stretch(&model.picture, ending, samples);
+                model.controls.time.show_stretch(&model.seen.picture, ending, samples);
             }
             Deed::Show { .. } => {}
             Deed::Zoom { is_shorter, at } => model.zoom(is_shorter, at.clamp(0.0, 1.0)),
@@ -227,18 +225,6 @@ impl PageSession {
                     model.say(why);
                 }
             }
-            Deed::Trigger(at) => model.show_segment(at),
-            Deed::Found(place) => {
-                let event = model.found.as_ref().and_then(|found| found.events.get(place).copied());
-                event.into_iter().for_each(|event| model.show_found(event));
-            }
-            Deed::EndFind => drop(model.end_find()),
-            Deed::Wave(wave) => {
-                if model.generator.waves().contains(&wave) {
-                    model.tell_generator(GeneratorWish::Wave(wave));
-                }
-            }
-            Deed::Source => self.is_source_open = !self.is_source_open,
         }
         self.model.refresh();
     }
@@ -289,7 +275,7 @@ impl PageSession {
         let is_due = self.is_urgent || now_ns >= self.far.told_due_ns(now_ns);
         if is_due {
             self.is_urgent = false;
-            let words = Words::of(&mut self.model, &self.sizes, self.is_source_open, self.hover);
+            let words = Words::of(&mut self.model, &self.sizes, self.hover);
             keys.extend(keys_of(&words));
             let view = view_of(&self.model);
             if view != self.view {

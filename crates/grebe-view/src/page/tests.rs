@@ -169,7 +169,7 @@ fn the_words_of_a_page_are_those_of_every_front_end() {
     for place in 0..2 {
         model.range(place);
     }
-    let lane = model.picture.lanes[0].lane;
+    let lane = model.seen.picture.lanes[0].lane;
     let expected = model.controls.lanes.range(lane).unwrap().part_of(10.0);
     let height = lanes[0]["shift"].as_f64().unwrap() + 10_000.0 * lanes[0]["gain"].as_f64().unwrap();
     assert!((height - expected).abs() < 1e-9, "{height} {expected}");

@@ -116,7 +116,10 @@ mod tests {
         let mut again = model();
         restore(&mut again, &view, false);
         assert_eq!(view_of(&again), view);
-        assert_eq!(again.controls.viewport(&again.picture, 9), set.controls.viewport(&set.picture, 9));
+        assert_eq!(
+            again.controls.viewport(&again.seen.picture, 9),
+            set.controls.viewport(&set.seen.picture, 9)
+        );
         for line in
             ["show.spectrum=true", "measure=true", "trigger.falling=true", "light=true", "at=123456.0"]
         {

@@ -3,21 +3,22 @@
 use grebe_scope::Engineering;
 use serde::Serialize;
 
-use super::asked::{Deed, Sizes};
-use super::panels::{Panel, panels};
+use super::asked::Sizes;
 use super::panes::{Spectrum, Waterfall, Xy};
-use super::widget::{Rgb, Widget, rgb};
 use crate::data::picture::LaneColumns;
-use crate::data::trigger::{TriggerMode, TriggerState};
+use crate::data::trigger::TriggerState;
+use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat};
+use crate::model::bars::{trigger_modes, views};
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
-use crate::model::hud::{Item, Tone};
 use crate::model::keys::keys;
-use crate::model::prompt::Question;
+use crate::model::panels::{Panel, panels};
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::seen::hud::{Item, Tone};
+use crate::model::setting::Setting;
 use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::view_model::ViewModel;
+use crate::model::widget::{Press, Rgb, Widget, rgb};
 
 /// All of it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -91,17 +92,12 @@ struct Prompt {
 }
 
 impl Words {
-    pub(super) fn of(
-        model: &mut ViewModel,
-        sizes: &Sizes,
-        is_source_open: bool,
-        hover: Option<f64>,
-    ) -> Words {
+    pub(super) fn of(model: &mut ViewModel, sizes: &Sizes, hover: Option<f64>) -> Words {
         let spectrum = Spectrum::of(model, sizes);
         let waterfall = Waterfall::of(model, sizes);
         let model = &*model;
         let menu = model.options.sources.as_ref().filter(|_| model.has_sources());
-        let hud = &model.hud;
+        let hud = &model.seen.hud;
         let items = |items: &[Item]| items.iter().map(item).collect::<Vec<_>>();
         let has_costs = !hud.costs.is_empty();
         let costs = has_costs.then(|| ("", hud.costs.clone(), tone(Tone::Plain)));
@@ -112,11 +108,11 @@ impl Words {
             sources: menu.map_or(Vec::new(), |menu| menu.names.clone()),
             source_shown: menu.map_or(0, |menu| menu.shown),
             stream: hud.stream.clone(),
-            tools: tools(model, is_source_open),
+            tools: tools(model),
             facts: items(&hud.facts).into_iter().chain(costs).collect(),
             losses: items(&hud.losses),
             notice: hud.notice.clone().or(hud.advice.clone()).unwrap_or_default(),
-            exact: match (model.picture.is_estimated, model.controls.time.is_held()) {
+            exact: match (model.seen.picture.is_estimated, model.controls.time.is_held()) {
                 (true, _) => "some samples of each column so far",
                 (false, true) => "exact",
                 (false, false) => "",
@@ -127,12 +123,12 @@ impl Words {
             xy: Xy::of(model, sizes),
             has_overview: model.controls.show.overview_strip,
             tables: tables(model),
-            panels: panels(model, is_source_open),
+            panels: panels(model),
             list: model.list().map(|list| List {
                 title: model.list_title(),
                 rows: {
                     let entries = model.list_entries().into_iter().enumerate();
-                    let row = |(place, entry): (usize, crate::model::choices::Entry)| Widget {
+                    let row = |(place, entry): (usize, crate::model::open::Entry)| Widget {
                         is_on: Some(entry.is_on),
                         ..Widget::button(entry.text, "", Action::Choose(place))
                     };
@@ -140,7 +136,7 @@ impl Words {
                 },
                 marked: list.marked,
             }),
-            prompt: model.prompt.as_ref().map(|prompt| Prompt {
+            prompt: model.open.prompt.as_ref().map(|prompt| Prompt {
                 question: model.question_words(),
                 text: prompt.text.clone(),
                 refused: prompt.refused.clone().unwrap_or_default(),
@@ -184,9 +180,8 @@ fn tone(tone: Tone) -> &'static str {
 }
 
 /// The buttons of the head.
-fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
+fn tools(model: &ViewModel) -> Vec<Widget> {
     let controls = &model.controls;
-    let show = controls.show;
     let is_held = controls.time.is_held();
     let run = if is_held { "go on" } else { "pause" };
     let has_controls = model.generator.is_there() || model.options.receiver.is_some() || model.has_keeper();
@@ -197,7 +192,7 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
     };
     let mut tools = vec![
         Widget::button("\u{2212}", "longer time span  (-)", Action::Longer),
-        Widget::label(model.hud.division.clone()).is("division"),
+        Widget::label(model.seen.hud.division.clone()).is("division"),
         Widget::button("+", "shorter time span  (+)", Action::Shorter),
         Widget::button("fit", "all of the recording, of the history  (home or *)", Action::FitAll),
         Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
@@ -205,7 +200,6 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
             is_on: is_held.then_some(true),
             ..Widget::button(run, "hold the picture, or let it go on  (space)", Action::Pause).is("pause")
         },
-        Widget::toggle("measure", "a table of measurements  (v)", Action::Measure, controls.is_measuring),
         Widget::toggle("cursors", "time cursors  (c)", Action::Cursors, controls.cursors.times.is_some()),
         Widget::toggle(
             "levels",
@@ -213,18 +207,17 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
             Action::ValueCursors,
             controls.cursors.values.is_some(),
         ),
-        Widget::toggle("spectrum", "levels by frequency  (f)", Action::Spectrum, show.spectrum),
-        Widget::toggle("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
-        Widget::toggle("XY", "one channel over another: a constellation  (@)", Action::Xy, show.xy),
-        Widget::toggle("channels", "names, scales, units  (l)", Action::Channels, show.channel_panel),
+    ];
+    tools.extend(views(model));
+    tools.extend([
         Widget::choice("settings", "all settings, to choose  (enter)", Setting::All),
         save("PNG", "save the picture  (S)", SaveWhat::Picture),
         save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
-    ];
+    ]);
     if has_controls {
         let title = "generator, receiver, what is kept there";
-        let source = Widget::deed("source", title, Deed::Source);
-        tools.push(Widget { is_on: Some(is_source_open), ..source });
+        let source = Widget::pressed("source", title, Press::Source);
+        tools.push(Widget { is_on: Some(model.open.is_source_open), ..source });
     }
     tools.push(Widget::button(other, "colours  (t)", Action::Theme));
     tools.push(Widget::button("?", "all keys  (?)", Action::Help));
@@ -233,12 +226,9 @@ fn tools(model: &ViewModel, is_source_open: bool) -> Vec<Widget> {
 
 /// The trigger's row.
 fn trigger_row(model: &ViewModel) -> Vec<Widget> {
-    let mode = model.controls.mode(&model.picture);
-    let mut row: Vec<Widget> = MODES
-        .map(|(choice, words, title)| Widget::toggle(words, title, Action::Trigger(choice), mode == choice))
-        .to_vec();
+    let mut row = trigger_modes(model);
     let settings = &model.controls.trigger.settings;
-    if let Some(trigger) = &model.hud.trigger {
+    if let Some(trigger) = &model.seen.hud.trigger {
         let auto = if settings.level.is_none() { " auto" } else { "" };
         let level = format!("{}{auto}", trigger.level);
         let kind = format!("{} {}", trigger.kind.name(), trigger.time);
@@ -262,9 +252,9 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
     row.push(Widget::toggle("triggers", "the last triggers, to go to each  (g)", Action::Segments, is_open));
     if model.has_finder() {
         let ask = Action::Ask(Question::Find);
-        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.found.is_some()));
+        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.open.found.is_some()));
     }
-    if let Some(trigger) = &model.hud.trigger {
+    if let Some(trigger) = &model.seen.hud.trigger {
         let class = match trigger.state {
             TriggerState::Triggered => "trigger-state good",
             TriggerState::Free => "trigger-state",
@@ -279,7 +269,7 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
 fn values_at(model: &ViewModel, at: f64) -> Vec<(String, Rgb)> {
     let theme = model.controls.theme.colors();
     let (start, end, _) = model.axis();
-    let time = Engineering::new(start + at * (end - start), model.picture.axis_unit()).digits(6);
+    let time = Engineering::new(start + at * (end - start), model.seen.picture.axis_unit()).digits(6);
     let value = |data: &LaneColumns| {
         let setup = model.setup(data.lane);
         let show =
@@ -295,7 +285,7 @@ fn values_at(model: &ViewModel, at: f64) -> Vec<(String, Rgb)> {
         };
         Some((words, rgb(setup.trace_color(data.lane, &theme))))
     };
-    let values = model.picture.lanes.iter().filter_map(value);
+    let values = model.seen.picture.lanes.iter().filter_map(value);
     [(time.to_string(), rgb(theme.cursor))].into_iter().chain(values).collect()
 }
 
@@ -346,10 +336,3 @@ fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str
     let groups = keys(model).map(|group| (group.title, lines(group)));
     groups.chain([("mouse, fingers", mouse.to_vec())]).collect()
 }
-
-const MODES: [(TriggerMode, &str, &str); 4] = [
-    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
-    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
-    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
-];

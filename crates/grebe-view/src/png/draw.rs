@@ -69,7 +69,7 @@ fn parts_below(show: Show) -> u32 {
 }
 
 fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
-    let ranges: Vec<_> = (0..model.picture.lanes.len()).map(|place| model.range(place)).collect();
+    let ranges: Vec<_> = (0..model.seen.picture.lanes.len()).map(|place| model.range(place)).collect();
     let model = &*model;
     let theme = model.controls.theme.colors();
     let channels = channels(model, &ranges);
@@ -85,7 +85,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     if !layers.is_empty() {
         lanes = vec![Lane { trace: Trace::Layers(&layers), ..lanes.swap_remove(front) }];
     }
-    let pieces = model.hud.pieces();
+    let pieces = model.seen.hud.pieces();
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = model.axis();
     let arrived = model.arrival_marks();
@@ -97,7 +97,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     let picture = raster::Picture {
         header: &header,
         lanes: &lanes,
-        axis: Axis { start, end, unit: model.picture.axis_unit() },
+        axis: Axis { start, end, unit: model.seen.picture.axis_unit() },
         cursors: &cursors(model, &changes, start, end),
         arrived: arrived.as_deref(),
         ..size.picture(theme)
@@ -125,7 +125,7 @@ fn channels<'a>(model: &'a ViewModel, ranges: &[ValueRange]) -> Vec<Channel<'a>>
         let clip = if data.is_clipped { "  CLIP" } else { "" };
         Channel { data, range, label: setup.label(data.lane) + clip, setup, levels }
     };
-    model.picture.lanes.iter().zip(ranges).map(channel).collect()
+    model.seen.picture.lanes.iter().zip(ranges).map(channel).collect()
 }
 
 impl Channel<'_> {
@@ -211,7 +211,7 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     let mut cells = Vec::new();
     let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
     let words = model.waterfall_words();
-    if let Some(waterfall) = model.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
+    if let Some(waterfall) = model.seen.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
         // Not-a-number, where samples are missing, stays dark.
         cells = waterfall.cells.iter().map(|db| if db.is_nan() { 0.0 } else { bright(db) }).collect();
@@ -223,7 +223,7 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     let header: Vec<&str> = words.as_deref().into_iter().collect();
     let lane: Lane<'_, f32> = Lane {
         color: Some(color),
-        unit: model.picture.axis_unit(),
+        unit: model.seen.picture.axis_unit(),
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
     };
     let picture = raster::Picture {
@@ -241,7 +241,7 @@ fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     let [x, y] = model.xy_axes(model.xy_size.unwrap_or(xy_size(size.width, size.height)));
     let mut cells = Vec::new();
     let mut columns = 1;
-    if let Some(view) = &model.picture.xy {
+    if let Some(view) = &model.seen.picture.xy {
         cells = view.cells.iter().map(|&cell| f32::from(cell) / 255.0).collect();
         columns = view.settings.size.0;
     }

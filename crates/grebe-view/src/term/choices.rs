@@ -37,7 +37,7 @@ pub(super) fn list(model: &ViewModel, area: Rect, buf: &mut Buffer) {
 
 /// The line that is typed, what is wrong with it, and what it could go on with.
 pub(super) fn prompt(model: &ViewModel, area: Rect, buf: &mut Buffer) {
-    let Some(prompt) = &model.prompt else { return };
+    let Some(prompt) = &model.open.prompt else { return };
     let names = model.candidates();
     let room = usize::from(area.height.saturating_sub(5)).min(CANDIDATES_MAX);
     let place = centred(area, area.width.min(78), (names.len().min(room) + 4) as u16);

@@ -1,24 +1,27 @@
 //! The terminal's screen as a widget: two lines of facts, lanes of dots, the time axis, the keys.
 
+mod dots;
+mod help;
+
+use grebe_scope::Ticks;
 use grebe_scope::raster::{Color as ScopeColor, Theme};
-use grebe_scope::{Column, Ticks};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Widget, Wrap};
+use ratatui::widgets::{Paragraph, Widget, Wrap};
 
 use super::choices;
 use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
-use crate::model::hud::{RunState, Tone};
-use crate::model::keys::keys;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
+use crate::model::seen::hud::{RunState, Tone};
 use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
+use dots::Dots;
 
 /// Columns of dots in a terminal of `width` characters.
 pub(super) fn columns(width: u16, gutter: u16) -> usize {
@@ -104,7 +107,7 @@ impl<'a> ScopeScreen<'a> {
     }
 
     fn head(&self, width: usize) -> [Line<'static>; 2] {
-        let hud = &self.model.hud;
+        let hud = &self.model.seen.hud;
         let state_style = match hud.state {
             RunState::Live | RunState::Recording => self.good(),
             RunState::Paused => Style::new().fg(Color::Yellow),
@@ -151,7 +154,7 @@ impl<'a> ScopeScreen<'a> {
 
     /// All channels: a lane each, or one for all with the selected channel in front.
     fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
-        let count = self.model.picture.lanes.len() as u16;
+        let count = self.model.seen.picture.lanes.len() as u16;
         if !self.model.controls.show.overlay {
             // Lower ones cannot be read: those around the selected are shown.
             let room = (area.height / LANE_HEIGHT_MIN).clamp(1, count.max(1));
@@ -172,7 +175,7 @@ impl<'a> ScopeScreen<'a> {
             return;
         }
         let front = self.model.front_lane();
-        let order = (0..self.model.picture.lanes.len()).filter(|&place| place != front).chain([front]);
+        let order = (0..self.model.seen.picture.lanes.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
         // The front lane is drawn first for its grid, and once more to be in front.
         for (turn, place) in [front].into_iter().chain(order).enumerate() {
@@ -217,7 +220,7 @@ impl<'a> ScopeScreen<'a> {
     /// One channel; returns the width of its name.
     fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
         let range = self.model.range(place);
-        let data = &self.model.picture.lanes[place];
+        let data = &self.model.seen.picture.lanes[place];
         let setup = self.model.setup(data.lane);
         let plot = self.plot_of(area);
         let (start, end, divisions) = self.model.axis();
@@ -351,7 +354,7 @@ impl<'a> ScopeScreen<'a> {
     fn time_axis(&self, area: Rect, buf: &mut Buffer) {
         let (start, end, ticks) = self.model.axis();
         let every = if self.plot_of(area).width < 100 { 5 } else { 2 };
-        self.axis_labels(area, [start, end], &ticks, self.model.picture.axis_unit(), every, buf);
+        self.axis_labels(area, [start, end], &ticks, self.model.seen.picture.axis_unit(), every, buf);
     }
 
     /// Labels of every `every`th tick.
@@ -401,43 +404,6 @@ impl<'a> ScopeScreen<'a> {
             }
         }
     }
-
-    /// The keys, in as many columns as the height asks for and the width allows.
-    fn help(&self, area: Rect, buf: &mut Buffer) {
-        let lines: Vec<Line<'_>> = keys(self.model)
-            .flat_map(|group| {
-                let title = Line::styled(format!(" {}", group.title), self.dim());
-                let keys =
-                    group.keys.iter().map(|line| Line::from(format!(" {:<9} {}", line.shown, line.words)));
-                [title].into_iter().chain(keys)
-            })
-            .collect();
-        let room = usize::from(area.height.saturating_sub(2)).max(1);
-        let columns =
-            lines.len().div_ceil(room).min(usize::from(area.width.saturating_sub(2) / HELP_WIDTH)).max(1);
-        let per_column = lines.len().div_ceil(columns).min(room);
-        let (width, height) = (columns as u16 * HELP_WIDTH + 2, per_column as u16 + 2);
-        let (width, height) = (width.min(area.width), height.min(area.height));
-        let place = Rect {
-            x: area.x + (area.width - width) / 2,
-            y: area.y + (area.height - height) / 2,
-            width,
-            height,
-        };
-        Clear.render(place, buf);
-        let shown = (columns * per_column).min(lines.len());
-        let title = match shown == lines.len() {
-            true => " keys ".to_owned(),
-            false => format!(" keys: {shown} of {} lines; enlarge the terminal ", lines.len()),
-        };
-        Block::bordered().title(title).render(place, buf);
-        for (number, lines) in lines.chunks(per_column).take(columns).enumerate() {
-            let x = place.x + 1 + number as u16 * HELP_WIDTH;
-            let inside =
-                Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };
-            Paragraph::new(lines.to_vec()).render(inside, buf);
-        }
-    }
 }
 
 impl Widget for &mut ScopeScreen<'_> {
@@ -453,7 +419,7 @@ impl Widget for &mut ScopeScreen<'_> {
         let table = self.table_lines(area.width);
         let below = (table.len() as u16).min(area.height - 6);
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
-        let count = self.model.picture.lanes.len() as u16;
+        let count = self.model.seen.picture.lanes.len() as u16;
         let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
         let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
         let traces = Rect { height: lanes.height - below_lanes, ..lanes };
@@ -486,61 +452,12 @@ impl Widget for &mut ScopeScreen<'_> {
     }
 }
 
-/// A lane's dots, eight bits per character.
-struct Dots {
-    cells: Vec<u8>,
-    lost: Vec<bool>,
-    width: usize,
-}
-
-impl Dots {
-    fn new(columns: &[Column<f32>], range: ValueRange, value: impl Fn(f32) -> f64, plot: Rect) -> Dots {
-        let (width, height) = (usize::from(plot.width), usize::from(plot.height));
-        let mut dots = Dots { cells: vec![0; width * height], lost: vec![false; width], width };
-        let rows = height as f64 * 4.0;
-        let row_of = |count: f32| {
-            let row = (range.top - value(count)) / range.height() * rows;
-            row.clamp(0.0, rows - 1.0) as usize
-        };
-        let mut previous = Column::<f32>::OUTSIDE;
-        for x in 0..width * 2 {
-            // A picture made for another width is stretched until the right one comes.
-            let column = columns.get(x * columns.len() / (width * 2)).copied().unwrap_or_default();
-            dots.lost[x / 2] |= column.has_gap();
-            if let Some((low, high)) = column.joined_to(&previous) {
-                let (a, b) = (row_of(low), row_of(high));
-                for y in a.min(b)..=a.max(b) {
-                    dots.cells[y / 4 * width + x / 2] |= DOT_BITS[x % 2][y % 4];
-                }
-            }
-            previous = column;
-        }
-        dots
-    }
-
-    fn draw(&self, plot: Rect, color: Color, lost: Style, buf: &mut Buffer) {
-        for (place, &bits) in self.cells.iter().enumerate() {
-            let (x, y) = (place % self.width, place / self.width);
-            let cell = &mut buf[(plot.x + x as u16, plot.y + y as u16)];
-            if bits != 0 {
-                let symbol = char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' ');
-                cell.set_char(symbol).set_style(Style::new().fg(color));
-            } else if self.lost[x] {
-                cell.set_symbol("\u{2591}").set_style(lost);
-            }
-        }
-    }
-}
-
 fn cells<'a>(width: usize, cells: impl Iterator<Item = &'a str>) -> String {
     cells.map(|cell| format!(" {cell:>width$}")).collect()
 }
 
-/// Bits of a braille character's dots, `[column][row]`.
-const DOT_BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 /// State, a space, and the source.
 const SOURCE_SPANS: usize = 3;
-const HELP_WIDTH: u16 = 46;
 /// Of a lane, in rows.
 const LANE_HEIGHT_MIN: u16 = 2;
 const GUTTER_MIN: u16 = 10;

@@ -106,7 +106,7 @@ impl WindowTimer {
             self.intervals_ms.push((now - last).as_secs_f64() * 1e3);
         }
         self.cpu_ms.extend(cpu_s.map(|seconds| f64::from(seconds) * 1e3));
-        let picture = &panes.model.picture;
+        let picture = &panes.model.seen.picture;
         if let Some(latency) = picture.latency(monotonic_ns(), true) {
             self.latencies_ms.push(latency.seconds * 1e3);
         }

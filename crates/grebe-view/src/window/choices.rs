@@ -6,7 +6,7 @@ use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
+use crate::model::setting::Setting;
 
 impl ScopePanes {
     /// A button that opens the list of a setting.
@@ -16,7 +16,7 @@ impl ScopePanes {
         text: impl Into<WidgetText>,
         hint: &str,
         setting: Setting,
-    ) {
+    ) -> egui::Response {
         let button = ui.button(text.into()).on_hover_text(hint);
         if button.clicked() {
             // The arrow keys are for the list.
@@ -24,6 +24,7 @@ impl ScopePanes {
             self.list_anchor = Some((setting, button.rect));
             self.model.act(Action::Choices(setting));
         }
+        button
     }
 
     /// The open list; without a button, at the head of the traces.
@@ -104,7 +105,7 @@ impl ScopePanes {
 
     /// The line that is typed, with what it could go on with.
     pub(super) fn prompt(&mut self, ui: &egui::Ui) {
-        let Some(mut prompt) = self.model.prompt.clone() else { return };
+        let Some(mut prompt) = self.model.open.prompt.clone() else { return };
         let theme = self.theme();
         let mut is_answered = false;
         let id = self.id.with("prompt");
@@ -112,7 +113,7 @@ impl ScopePanes {
         let is_completed = ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, egui::Key::Tab));
         if is_completed {
             self.model.complete();
-            prompt = self.model.prompt.clone().unwrap_or(prompt);
+            prompt = self.model.open.prompt.clone().unwrap_or(prompt);
         }
         egui::Area::new(id).order(egui::Order::Foreground).anchor(Align2::CENTER_TOP, vec2(0.0, 90.0)).show(
             ui.ctx(),
@@ -152,13 +153,13 @@ impl ScopePanes {
         );
         self.is_typing = true;
         // Escape may have closed it.
-        if self.model.prompt.is_some() {
-            self.model.prompt = Some(prompt);
+        if self.model.open.prompt.is_some() {
+            self.model.open.prompt = Some(prompt);
         }
         if is_answered {
             self.model.answer();
         }
-        if self.model.prompt.is_none() {
+        if self.model.open.prompt.is_none() {
             ui.memory_mut(|memory| memory.surrender_focus(id.with("field")));
         }
     }

@@ -7,12 +7,12 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::finding::FoundEvent;
 use crate::model::action::Action;
-use crate::model::prompt::Question;
+use crate::model::action::Question;
 
 impl ScopePanes {
     pub(super) fn found_panel(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
-        let Some(found) = &self.model.found else {
+        let Some(found) = &self.model.open.found else {
             self.listed_event = None;
             return;
         };
@@ -50,7 +50,7 @@ impl ScopePanes {
     /// As many lines as there is room for: a list of thousands is laid out in no picture.
     fn found_rows(&mut self, ui: &mut egui::Ui, count: usize) {
         let event = |panes: &ScopePanes, place: usize| {
-            panes.model.found.as_ref().and_then(|it| it.events.get(place).copied())
+            panes.model.open.found.as_ref().and_then(|it| it.events.get(place).copied())
         };
         let shown =
             (0..count).find(|&place| event(self, place).is_some_and(|it| self.model.is_found_shown(it)));
@@ -66,7 +66,7 @@ impl ScopePanes {
         rows.show_rows(ui, height, count, |ui, places| {
             for place in places {
                 let Some(event) = event(self, place) else { continue };
-                let is_there = event.index >= self.model.picture.oldest_index;
+                let is_there = event.index >= self.model.seen.picture.oldest_index;
                 let words = if is_there { self.model.event_words(event) } else { "no longer held".into() };
                 let line = ui.selectable_label(shown == Some(place), RichText::new(words).monospace());
                 if line.on_hover_text("show it  ({ and })").clicked() {

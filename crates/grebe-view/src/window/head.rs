@@ -6,13 +6,14 @@ use eframe::egui::{self, Color32, RichText};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
+use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat, Step};
+use crate::model::bars::views;
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
 use crate::model::generator::GeneratorWish;
-use crate::model::hud::{Item, RunState, Tone};
-use crate::model::prompt::Question;
 use crate::model::receiver::Tunable;
+use crate::model::seen::hud::{Item, RunState, Tone};
+use crate::model::setting::Setting;
 
 impl ScopePanes {
     /// What does not fit into a row goes to another; nothing lies over anything else.
@@ -20,16 +21,16 @@ impl ScopePanes {
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
             let has_room = ui.horizontal(|ui| {
                 self.state_chip(ui);
-                let source = elided(&self.model.hud.source, SOURCE_CHARS_MAX);
+                let source = elided(&self.model.seen.hud.source, SOURCE_CHARS_MAX);
                 if self.model.has_sources() {
                     let words = RichText::new(source).strong();
                     self.choice(ui, words, "another source of this server  (&)", Setting::Source);
                 } else {
-                    ui.strong(source).on_hover_text(&self.model.hud.source);
+                    ui.strong(source).on_hover_text(&self.model.seen.hud.source);
                 }
-                ui.label(&self.model.hud.stream);
+                ui.label(&self.model.seen.hud.stream);
                 let room = ui.available_width() - self.buttons_width - self.margin(0);
-                let costs = &self.model.hud.costs;
+                let costs = &self.model.seen.hud.costs;
                 if room > 184.0 && !costs.is_empty() {
                     let dim = color32(self.theme().text_dim);
                     ui.label(egui::RichText::new(costs).monospace().color(dim));
@@ -63,7 +64,7 @@ impl ScopePanes {
 
     /// What there is to say for a while, over the lower edge of the traces: a message moves nothing.
     pub(super) fn notice(&self, ui: &egui::Ui, plot: egui::Rect) {
-        let Some(notice) = &self.model.hud.notice else { return };
+        let Some(notice) = &self.model.seen.hud.notice else { return };
         let color = style::held(self.model.controls.theme);
         let theme = self.theme();
         egui::Area::new(self.id.with("notice"))
@@ -81,7 +82,7 @@ impl ScopePanes {
 
     fn state_chip(&self, ui: &mut egui::Ui) {
         let (theme, choice) = (self.theme(), self.model.controls.theme);
-        let fill = match self.model.hud.state {
+        let fill = match self.model.seen.hud.state {
             RunState::Live | RunState::Recording => style::good(choice),
             RunState::Paused => style::held(choice),
             RunState::Stale => color32(theme.gap),
@@ -91,7 +92,7 @@ impl ScopePanes {
             ui,
             |ui| {
                 ui.label(
-                    egui::RichText::new(self.model.hud.state.word())
+                    egui::RichText::new(self.model.seen.hud.state.word())
                         .monospace()
                         .strong()
                         .color(style::on_chip(&theme)),
@@ -103,7 +104,7 @@ impl ScopePanes {
     fn buttons(&mut self, ui: &mut egui::Ui) {
         let start = ui.cursor().left_top();
         self.button(ui, "\u{2212}", "zoom out: longer time span  (\u{2192} or -)", Action::Longer);
-        let division = egui::RichText::new(&self.model.hud.division).monospace();
+        let division = egui::RichText::new(&self.model.seen.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
         self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
         self.button(ui, "fit", "all of the recording, of the history  (home or *)", Action::FitAll);
@@ -112,14 +113,8 @@ impl ScopePanes {
         ui.separator();
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
         self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
-        let (show, is_measuring) = (self.model.controls.show, self.model.controls.is_measuring);
-        let hint = "a table of measurements  (v), with statistics  (V)";
-        self.toggle(ui, is_measuring, "measure", hint, Action::Measure);
-        self.toggle(ui, show.waterfall, "waterfall", "levels by frequency and time  (w)", Action::Waterfall);
-        let hint = "levels by frequency  (f); the waterfall too  (w)";
-        self.toggle(ui, show.spectrum, "spectrum", hint, Action::Spectrum);
-        self.toggle(ui, show.xy, "XY", "one channel over another: a constellation  (@)", Action::Xy);
-        self.toggle(ui, show.channel_panel, "channels", "names, scales, colours  (l)", Action::Channels);
+        let views = views(&self.model);
+        self.widgets(ui, &views);
         self.cursor_menu(ui);
         if self.model.generator.is_there() {
             let config = MenuConfig::new().close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside);
@@ -202,8 +197,8 @@ impl ScopePanes {
         let plain = color32(theme.text);
         let dim = |text: &str| RichText::new(text).color(color32(theme.text_dim));
         let mono = |text: &str, color: Color32| RichText::new(text).monospace().color(color);
-        let facts = self.model.hud.facts.iter().map(|item| (item, plain));
-        let losses = self.model.hud.losses.iter().map(|item| {
+        let facts = self.model.seen.hud.facts.iter().map(|item| (item, plain));
+        let losses = self.model.seen.hud.losses.iter().map(|item| {
             let color = match item.tone {
                 Tone::Bad => color32(theme.gap),
                 Tone::Good => style::good(self.model.controls.theme),

@@ -15,7 +15,7 @@ impl ScopePanes {
         let actions: Vec<Action> = ui.input(|input| {
             let of = |event: &egui::Event| match event {
                 // The line that is typed has all keys but this one.
-                egui::Event::Key { key, pressed: true, .. } if self.model.prompt.is_some() => {
+                egui::Event::Key { key, pressed: true, .. } if self.model.open.prompt.is_some() => {
                     (*key == egui::Key::Escape).then_some(Action::Back)
                 }
                 egui::Event::Key { key, pressed: true, modifiers, .. } => {
@@ -23,7 +23,7 @@ impl ScopePanes {
                     let quits = is_quit(*key, *modifiers).then_some(Action::Quit);
                     quits.or(named).filter(|_| !is_focused)
                 }
-                egui::Event::Text(text) if !self.is_typing && self.model.prompt.is_none() => {
+                egui::Event::Text(text) if !self.is_typing && self.model.open.prompt.is_none() => {
                     text.chars().next().filter(|typed| *typed != ' ').and_then(char_action)
                 }
                 _ => None,

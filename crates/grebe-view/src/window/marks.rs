@@ -97,7 +97,7 @@ impl ScopePanes {
     fn value_cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(cursors) = self.model.controls.cursors.values else { return };
         let selected = self.model.controls.lanes.selected;
-        let lanes = &self.model.picture.lanes;
+        let lanes = &self.model.seen.picture.lanes;
         let Some(place) = lanes.iter().position(|data| data.lane == selected) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
         let Some(range) = self.model.controls.lanes.range(selected) else { return };
@@ -140,13 +140,13 @@ impl ScopePanes {
 
     /// A mark at the top for the trigger's place, one at the right edge for its level.
     pub(super) fn trigger_handles(&mut self, ui: &egui::Ui, plot: Rect) {
-        let Some(trigger) = self.model.picture.trigger else { return };
+        let Some(trigger) = self.model.seen.picture.trigger else { return };
         let marks = self.model.trigger_marks();
         if let Some(part) = marks.part {
             self.place_handle(ui, plot, part as f32);
         }
         let id = trigger.settings.lane;
-        let lanes = &self.model.picture.lanes;
+        let lanes = &self.model.seen.picture.lanes;
         let Some(place) = lanes.iter().position(|data| data.lane == id) else { return };
         let lane = self.lane_rect(plot, place, lanes.len());
         let zero = self.model.level_zero(&trigger);

@@ -30,7 +30,7 @@ impl ScopePanes {
 
     pub(super) fn overview(&mut self, ui: &mut egui::Ui, strip: Rect) {
         ui.advance_cursor_after_rect(strip.expand(4.0));
-        let Some(view) = self.model.picture.overview.clone() else { return };
+        let Some(view) = self.model.seen.picture.overview.clone() else { return };
         let shown = self.shown_part(&view, strip);
         self.move_shown(ui, &view, strip, shown);
         self.paint_overview(ui, &view, strip);
@@ -50,7 +50,7 @@ impl ScopePanes {
 
     /// Where the traces' part of the history lies, wide enough to be seen and taken hold of.
     fn shown_part(&self, view: &OverviewView, strip: Rect) -> Rect {
-        let picture = &self.model.picture;
+        let picture = &self.model.seen.picture;
         let x = |index: f64| {
             let part = ((index - view.left_index) / view.span_samples).clamp(0.0, 1.0);
             strip.left() + strip.width() * part as f32

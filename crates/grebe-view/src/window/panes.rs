@@ -5,19 +5,18 @@ use std::time::Duration;
 use eframe::egui::{self, Color32, Pos2, Rect, TextureHandle, WidgetText, pos2};
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::Theme;
-use grebe_scope::{Engineering, parse_quantity};
 
-use super::labels::{GUTTER_MIN, gutter, name_it};
+use super::labels::{GUTTER_MIN, gutter};
 use super::lanes::color32;
+use super::layout::Layout;
 use super::style;
-use super::tiles::Layout;
 use crate::data::lane::{LaneId, PerLane};
 use crate::data::link::ScopeLink;
 use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
-use crate::model::hud::{RunState, STALE_NS};
 use crate::model::options::ViewOptions;
+use crate::model::seen::hud::{RunState, STALE_NS};
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 use crate::png;
 
@@ -117,7 +116,8 @@ impl ScopePanes {
             let ctx = ui.ctx().clone();
             ctx.request_repaint();
             self.model.link.on_picture(move || ctx.request_repaint());
-            let title = egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.hud.source));
+            let title =
+                egui::ViewportCommand::Title(format!("{} \u{2013} grebe", self.model.seen.hud.source));
             ui.ctx().send_viewport_cmd(title);
             (self.densities, self.waterfall, self.xy_texture) = Default::default();
         }
@@ -155,8 +155,8 @@ impl ScopePanes {
         if self.model.is_opening() {
             ctx.request_repaint_after(OPENING_INTERVAL);
         }
-        if self.model.hud.state == RunState::Live {
-            let age_ns = monotonic_ns().saturating_sub(self.model.picture.newest_arrival_ns);
+        if self.model.seen.hud.state == RunState::Live {
+            let age_ns = monotonic_ns().saturating_sub(self.model.seen.picture.newest_arrival_ns);
             ctx.request_repaint_after(Duration::from_nanos(STALE_NS.saturating_sub(age_ns) + 1_000_000));
         }
     }
@@ -188,39 +188,6 @@ impl ScopePanes {
         }
     }
 
-    /// A field for a quantity, as `0.00015`, `150u` or `150 uV`; returns what was typed, once it is done and fits. What means
-    /// nothing is marked, and changes nothing.
-    pub(super) fn quantity(
-        &mut self,
-        ui: &mut egui::Ui,
-        name: &'static str,
-        (value, unit): (f64, &str),
-        fits: impl Fn(f64) -> bool,
-    ) -> Option<f64> {
-        let id = self.id.with(("quantity", name));
-        let shown = Engineering::new(value, unit).digits(9).to_string();
-        let is_edited = self.typed.as_ref().is_some_and(|(field, _)| *field == id);
-        let mut text = if is_edited { self.typed.take().map_or(shown, |(_, text)| text) } else { shown };
-        let typed = parse_quantity(&text, unit).filter(|value| fits(*value));
-        let color = if typed.is_some() { self.theme().text } else { self.theme().gap };
-        let edit =
-            egui::TextEdit::singleline(&mut text).id(id).desired_width(84.0).text_color(color32(color));
-        let edit = ui.add(edit.font(egui::TextStyle::Monospace));
-        name_it(&edit, name);
-        let hint = match typed {
-            Some(_) => "a number, with a prefix and the unit if you like: 150u",
-            None => "this means nothing here: the value stays what it was",
-        };
-        let edit = edit.on_hover_text(hint);
-        if edit.has_focus() {
-            self.is_typing = true;
-            self.typed = Some((id, text));
-            return None;
-        }
-        let is_given_up = ui.input(|input| input.key_pressed(egui::Key::Escape));
-        typed.filter(|_| is_edited && edit.lost_focus() && !is_given_up)
-    }
-
     /// Identifies the GPU buffers of an area of this scope.
     pub(super) fn slot(&self, area: &str) -> u64 {
         self.id.with(area).value()
@@ -241,7 +208,7 @@ impl ScopePanes {
 
     #[cfg(test)]
     pub(super) fn lanes_shown(&self) -> String {
-        let lanes: Vec<_> = self.model.picture.lanes.iter().map(|data| data.lane.to_string()).collect();
+        let lanes: Vec<_> = self.model.seen.picture.lanes.iter().map(|data| data.lane.to_string()).collect();
         lanes.join(" ")
     }
 }

@@ -25,7 +25,7 @@ impl ScopePanes {
             // The answer may be there by the next frame, and nobody else may ask for one.
             ui.ctx().request_repaint();
         }
-        if self.model.picture.lanes.is_empty() {
+        if self.model.seen.picture.lanes.is_empty() {
             self.empty(ui, plot);
             return;
         }
@@ -78,7 +78,7 @@ impl ScopePanes {
     }
 
     fn lane_count(&self) -> usize {
-        if self.model.controls.show.overlay { 1 } else { self.model.picture.lanes.len().max(1) }
+        if self.model.controls.show.overlay { 1 } else { self.model.seen.picture.lanes.len().max(1) }
     }
 
     /// Where all lanes lie: in the plot, or higher than it where they would be too low to be read. Then they are scrolled, by
@@ -119,7 +119,7 @@ impl ScopePanes {
         if at.x >= plot.left() || !plot.y_range().contains(at.y) {
             return None;
         }
-        let lanes = &self.model.picture.lanes;
+        let lanes = &self.model.seen.picture.lanes;
         let place = match self.model.controls.show.overlay {
             true => self.model.front_lane(),
             false => {
@@ -133,7 +133,15 @@ impl ScopePanes {
     fn time_axis(&self, ui: &egui::Ui, plot: Rect) {
         let (start, end, ticks) = self.model.axis();
         let every = if plot.width() < 700.0 { 2 } else { 1 };
-        axis_labels(ui, &self.theme(), plot, [start, end], &ticks, self.model.picture.axis_unit(), every);
+        axis_labels(
+            ui,
+            &self.theme(),
+            plot,
+            [start, end],
+            &ticks,
+            self.model.seen.picture.axis_unit(),
+            every,
+        );
     }
 
     pub(super) fn lane_rect(&self, plot: Rect, place: usize, count: usize) -> Rect {
@@ -156,11 +164,11 @@ impl ScopePanes {
         ui.painter().rect_filled(line, 0.0, cursor.gamma_multiply(0.35));
         let (start, end, _) = self.model.axis();
         let seconds = start + part * (end - start);
-        let at = Engineering::new(seconds, self.model.picture.axis_unit()).digits(4).to_string();
+        let at = Engineering::new(seconds, self.model.seen.picture.axis_unit()).digits(4).to_string();
         value_tag(ui, &theme, pos2(pointer.x, plot.top()), plot, &at, cursor);
         let place_of = |columns: usize| part as f32 * columns as f32;
-        for (place, data) in self.model.picture.lanes.iter().enumerate() {
-            let rect = self.lane_rect(plot, place, self.model.picture.lanes.len());
+        for (place, data) in self.model.seen.picture.lanes.iter().enumerate() {
+            let rect = self.lane_rect(plot, place, self.model.seen.picture.lanes.len());
             if !plot.contains(rect.center()) {
                 continue;
             }

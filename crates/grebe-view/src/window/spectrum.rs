@@ -7,13 +7,12 @@ use grebe_scope::{Engineering, Ticks};
 
 use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
 use super::lanes::{Lane, LanePainter, color32};
+use super::layout::Pane;
 use super::panes::ScopePanes;
 use super::quads;
-use super::tiles::Pane;
 use crate::data::spectrum::WaterfallView;
-use crate::model::action::{Action, Step};
+use crate::model::bars;
 use crate::model::channel::ThemeChoice;
-use crate::model::choices::Setting;
 use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
@@ -61,27 +60,10 @@ impl ScopePanes {
     }
 
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
-        let settings = self.model.controls.spectrum;
-        self.button(ui, "\u{d7}", "close  (f)", Action::Spectrum);
-        let is_marked = self.model.controls.show.harmonics;
-        self.toggle(
-            ui,
-            is_marked,
-            "harmonics",
-            "mark the harmonics of the highest peak  (#)",
-            Action::Harmonics,
-        );
-        self.toggle(ui, settings.is_peak_held, "hold", "keep the highest levels  (H)", Action::PeakHold);
-        let averages = match settings.averages {
-            1 => "no average".into(),
-            count => format!("average {count}"),
-        };
-        self.choice(ui, averages, "spectra that are averaged  (A)", Setting::Averages);
-        self.choice(ui, settings.window.name(), "weighting of the samples  (W)", Setting::Weighting);
-        self.button(ui, "+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up));
-        let size = egui::RichText::new(settings.size.to_string()).monospace();
-        self.choice(ui, size, "samples of a transform", Setting::TransformSize);
-        self.button(ui, "\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down));
+        let mut controls = bars::spectrum_controls(&self.model);
+        // From the right to the left.
+        controls.reverse();
+        self.widgets(ui, &controls);
     }
 
     /// A line at each harmonic with its number at the top; in brackets where it is folded back from beyond half the rate.
@@ -106,7 +88,7 @@ impl ScopePanes {
 
     /// The highest peak of each channel, at its place.
     fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
-        let Some(view) = &self.model.picture.spectrum else { return };
+        let Some(view) = &self.model.seen.picture.spectrum else { return };
         let theme = self.theme();
         let rows = self.model.peak_rows(1);
         let mut taken: Vec<Rect> = Vec::new();
@@ -186,8 +168,9 @@ impl ScopePanes {
             words = format!("{words}  {sampled}");
         }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
-            panes.button(ui, "\u{d7}", "close  (w)", Action::Waterfall);
-            panes.button(ui, "next channel", "(n)", Action::NextChannel);
+            let mut controls = bars::waterfall_controls();
+            controls.reverse();
+            panes.widgets(ui, &controls);
         });
         let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {
@@ -198,7 +181,7 @@ impl ScopePanes {
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.model.spectrum_range();
-        let view = self.model.picture.spectrum.clone();
+        let view = self.model.seen.picture.spectrum.clone();
         if let Some(waterfall) = view.as_ref().and_then(|view| view.waterfall.as_ref()) {
             self.upload_waterfall(ui.ctx(), waterfall.number, waterfall, range);
             if let Some((_, _, texture)) = &self.waterfall {
@@ -208,7 +191,7 @@ impl ScopePanes {
             }
         }
         if let Some(times) = self.model.waterfall_times() {
-            let unit = self.model.picture.axis_unit();
+            let unit = self.model.seen.picture.axis_unit();
             let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;
             let rows = Ticks::of_unit(times.bottom, times.top, most, unit);
             level_labels(ui, &theme, plot, times, &rows, unit);

@@ -11,10 +11,10 @@ use crate::model::signals::SIGNAL_COLUMNS;
 impl ScopePanes {
     /// Room for one row per measured channel, and for statistics.
     pub(super) fn measurements_height(&self) -> f32 {
-        let rows = self.model.picture.measured.len() + self.model.statistics_rows().len();
+        let rows = self.model.seen.picture.measured.len() + self.model.statistics_rows().len();
         // The trigger's counter has a heading of its own.
-        let counter = if self.model.picture.trigger.is_some() { 2.2 } else { 0.0 };
-        let signals = self.model.picture.signals.len();
+        let counter = if self.model.seen.picture.trigger.is_some() { 2.2 } else { 0.0 };
+        let signals = self.model.seen.picture.signals.len();
         let signals = if signals > 0 { signals as f32 + 1.3 } else { 0.0 };
         match self.model.controls.is_measuring {
             true => 32.0 + ROW_HEIGHT * (rows as f32 + counter + signals),

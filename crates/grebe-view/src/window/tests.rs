@@ -1,10 +1,12 @@
 //! The window's content, driven without a window.
 
+mod channels;
 mod choosing;
 mod finding;
 mod framing;
 mod looks;
 mod saving;
+mod triggering;
 
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -77,75 +79,6 @@ fn buttons_and_keys_do_the_same() {
 }
 
 #[test]
-fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
-    let mut harness = dark();
-    for typed in ["1", "3", "2"] {
-        harness.event(egui::Event::Text(typed.into()));
-    }
-    harness.run();
-    assert_eq!(harness.state().lanes_shown(), "");
-    harness.event(egui::Event::Text("2".into()));
-    harness.run();
-    assert_eq!(harness.state().lanes_shown(), "2");
-
-    harness.event(egui::Event::Text("?".into()));
-    harness.run();
-    harness.get_by_label("this help");
-    harness.key_press(egui::Key::Escape);
-    harness.run();
-    assert!(harness.query_by_label("pause / run").is_none());
-    // From wherever a person is, escape closes what is open and never quits.
-    press(&mut harness, "l ");
-    harness.get_by_label("name of channel 1").focus();
-    harness.run();
-    for _ in 0..3 {
-        harness.key_press(egui::Key::Escape);
-        harness.run();
-    }
-    assert!(!harness.state().model.is_done(), "history is not lost to a key that closes things");
-    press(&mut harness, "q");
-    assert!(harness.state().model.is_done());
-}
-
-#[test]
-fn a_trigger_is_set_and_cursors_are_read_without_seeing_them() {
-    let mut harness = dark();
-    harness.get_by_label("auto").click();
-    harness.run();
-    harness.get_by_label("TRIGGERED");
-    harness.get_by_label("CH1 0").click();
-    harness.run();
-    harness.get_by_label("trigger channel");
-    harness.key_press(egui::Key::ArrowDown);
-    harness.key_press(egui::Key::Enter);
-    harness.run();
-    assert!(harness.query_by_label("trigger channel").is_none(), "chosen, and closed");
-    harness.get_by_label("CH2 0");
-    harness.get_by_label("rising").click();
-    harness.run();
-    harness.get_by_label("falling");
-    harness.key_press(egui::Key::ArrowUp);
-    harness.run();
-    harness.get_by_label("CH2 300");
-
-    harness.event(egui::Event::Text("c".into()));
-    harness.run();
-    harness.get_by_label("1.66666667 Hz");
-    harness.event(egui::Event::Text(">".into()));
-    harness.run();
-    harness.get_by_label("2.5 Hz");
-    drag(&mut harness, "time cursor B", egui::vec2(-200.0, 0.0));
-    assert!(harness.query_by_label("2.5 Hz").is_none(), "the cursor went with the pointer");
-    harness.get_by_label("measure").click();
-    harness.run();
-    harness.get_by_label("frequency");
-    harness.get_by_label("2 Hz");
-    harness.get_by_label("roll").click();
-    harness.run();
-    assert!(harness.query_by_label("TRIGGERED").is_none());
-}
-
-#[test]
 fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     let mut panes = panes(ThemeChoice::Dark);
     let second = panes.model.controls.lanes.channel_mut(1);
@@ -177,105 +110,6 @@ fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     harness.get_by_label("values, of the selected channel  C").click();
     harness.run();
     assert!(harness.state().model.controls.cursors.values.is_none());
-}
-
-#[test]
-fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
-    let mut harness = dark();
-    press(&mut harness, "mrv");
-    // The second channel is a sine of 4 Hz, with a gap in the middle.
-    harness.get_by_label("240.0 /min");
-    harness.get_by_label("DC").click();
-    harness.run();
-    harness.get_by_label("longer holdoff").click();
-    harness.run();
-    assert_eq!(harness.state().model.controls.trigger.settings.holdoff_s, 0.02);
-    press(&mut harness, "::::");
-    harness.get_by_label("120.0 /min");
-    harness.get_by_label("LF reject").click();
-    harness.run();
-    harness.get_by_label("LF reject 1 Hz \u{b7} 500 ms");
-    harness.get_by_label("higher corner").click();
-    harness.run();
-    harness.get_by_label("LF reject 2 Hz \u{b7} 500 ms");
-    press(&mut harness, "L;");
-    harness.get_by_label("DC \u{b7} 200 ms");
-    // The menu lies over the marks.
-    harness.key_press(egui::Key::Escape);
-    harness.run();
-    drag(&mut harness, "trigger level", egui::vec2(0.0, -20.0));
-    assert!(harness.state().model.controls.trigger.settings.level > Some(500.0));
-    drag(&mut harness, "trigger position", egui::vec2(-200.0, 0.0));
-    assert!(harness.state().model.controls.trigger.settings.position < 0.4);
-}
-
-#[test]
-fn a_channel_is_computed_of_others_named_and_measured() {
-    let mut panes = panes(ThemeChoice::Dark);
-    for channel in 0..2 {
-        let setup = panes.model.controls.lanes.channel_mut(channel);
-        (setup.unit, setup.scale) = ("V".into(), 1e-3);
-    }
-    let mut harness = harness(panes);
-    press(&mut harness, "lv");
-    harness.get_by_label("A \u{2212} B").click();
-    harness.run();
-    harness.get_by_label("settings of M CH1 \u{2212} CH2");
-    assert_eq!(harness.state().lanes_shown(), "1 2 3 math");
-    let model = &harness.state().model;
-    let value = |channel: usize, place: usize| {
-        let column = model.picture.lanes[channel].columns[place];
-        model.setup(model.picture.lanes[channel].lane).value(f64::from(column.min))
-    };
-    let place = model.picture.lanes[0].columns.len() / 3;
-    assert!(
-        (value(3, place) - (value(0, place) - value(1, place))).abs() < 0.1,
-        "the same columns, less wide"
-    );
-    harness.get_by_label("M CH1 \u{2212} CH2");
-    // The slope of 10 V and 2 Hz: 10 times 2 pi times 2, each way.
-    harness.get_by_label("dA/dt").click();
-    harness.run();
-    let model = &harness.state().model;
-    let measured = model.picture.measured.iter().find(|it| it.lane.is_math()).unwrap();
-    let height = measured.set.get(grebe_scope::Quantity::PeakToPeak).unwrap();
-    assert!((height / (80.0 * std::f64::consts::PI) - 1.0).abs() < 0.01, "{height}");
-    assert_eq!(model.setup(LaneId::MATH).unit, "V/s");
-    harness.get_by_label("A = CH1").click();
-    harness.run();
-    harness.key_press(egui::Key::ArrowDown);
-    harness.key_press(egui::Key::Escape);
-    harness.run();
-    harness.get_by_label("settings of M d CH2/dt");
-    // By its number at the left of its lane it is selected and scaled as the others are.
-    press(&mut harness, "nnny");
-    assert!(harness.state().model.controls.lanes.vertical(LaneId::MATH).is_some());
-    press(&mut harness, "EE");
-    assert_eq!(harness.state().lanes_shown(), "1 2 3");
-    assert_eq!(harness.state().model.controls.lanes.selected, LaneId::real(0));
-}
-
-#[test]
-fn the_channel_panel_names_scales_and_turns_channels() {
-    let mut harness = dark();
-    harness.get_by_label("channels").click();
-    harness.run();
-    harness.get_by_label("CH2").click();
-    harness.run();
-    harness.get_by_label("name of channel 2").focus();
-    harness.run();
-    harness.get_by_label("name of channel 2").type_text("probe");
-    harness.run();
-    assert_eq!(harness.state().model.controls.lanes.setup(LaneId::real(1)).name, "probe");
-    assert!(!harness.state().model.controls.show.overlay, "what is typed into a field is no key");
-    harness.get_by_label("invert").click();
-    harness.run();
-    harness.get_by_label("AC").click();
-    harness.run();
-    let setup = harness.state().model.setup(LaneId::real(1));
-    assert!(setup.scale == -1.0 && setup.label(LaneId::real(1)) == "2 probe");
-    let mean = harness.state().model.picture.lanes[1].mean;
-    assert!((setup.value(mean)).abs() < 1e-9, "AC coupling takes the mean off");
 }
 
 #[test]
@@ -353,77 +187,6 @@ fn lanes_stay_high_enough_to_be_read_and_scroll() {
 }
 
 #[test]
-fn a_quantity_is_typed_with_prefixes_and_what_means_nothing_changes_nothing() {
-    let mut harness = dark();
-    press(&mut harness, "l");
-    let mut typed = |name: &str, text: &str| {
-        harness.get_by_label(name).focus();
-        harness.run();
-        harness.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::A);
-        harness.run();
-        harness.get_by_label(name).type_text(text);
-        harness.run();
-        harness.key_press(egui::Key::Enter);
-        harness.run();
-        let controls = &harness.state().model.controls;
-        let first = controls.lanes.setup(LaneId::real(0));
-        (first.scale, first.offset, controls.show.overlay)
-    };
-    assert_eq!(typed("units per count", "0.00015"), (0.00015, 0.0, false));
-    assert_eq!(typed("units per count", "150u"), (150e-6, 0.0, false));
-    for wrong in ["150x", "0", "1.2.3", "o"] {
-        assert_eq!(typed("units per count", wrong), (150e-6, 0.0, false), "{wrong}");
-    }
-    assert_eq!(typed("value of count 0", "-2.5k"), (150e-6, -2500.0, false));
-    typed("units per division", "2m");
-    assert_eq!(harness.state().model.controls.lanes.vertical(LaneId::real(0)).unwrap().per_division, 2e-3);
-}
-
-#[test]
-fn a_lane_has_its_scale_and_its_settings_where_the_pointer_looks_for_them() {
-    let mut harness = dark();
-    harness.get_by_label("settings of CH2").click();
-    harness.run();
-    harness.get_by_label("name of channel 2");
-    assert_eq!(harness.state().model.controls.lanes.selected, LaneId::real(1));
-    let wheel = |harness: &mut Harness<'static, ScopePanes>, y: f32| {
-        harness.hover_at(egui::pos2(30.0, 500.0));
-        harness.event(egui::Event::MouseWheel {
-            unit: egui::MouseWheelUnit::Line,
-            delta: egui::vec2(0.0, y),
-            phase: egui::TouchPhase::Move,
-            modifiers: egui::Modifiers::NONE,
-            source: egui::MouseWheelSource::Wheel,
-        });
-        harness.run();
-    };
-    wheel(&mut harness, -1.0);
-    let controls = &harness.state().model.controls;
-    let coarse = controls.lanes.vertical(LaneId::real(2)).unwrap();
-    assert_eq!(
-        (controls.lanes.selected, controls.time.span),
-        (LaneId::real(2), Some(2.0)),
-        "the third lane, and no other time span"
-    );
-    wheel(&mut harness, 1.0);
-    let fine = harness.state().model.controls.lanes.vertical(LaneId::real(2)).unwrap();
-    assert!(fine.per_division < coarse.per_division, "{fine:?} {coarse:?}");
-
-    let at = egui::pos2(30.0, 500.0);
-    harness.drag_at(at);
-    harness.run();
-    harness.hover_at(at + egui::vec2(0.0, 40.0));
-    harness.run();
-    harness.drop_at(at + egui::vec2(0.0, 40.0));
-    harness.run();
-    let lower = harness.state().model.controls.lanes.vertical(LaneId::real(2)).unwrap();
-    assert!(lower.position < fine.position && !harness.state().model.controls.time.is_held());
-    harness.get_by_label("settings of CH3").click();
-    harness.run();
-    assert!(harness.query_by_label("name of channel 2").is_none(), "a second click closes the panel");
-}
-
-#[test]
 fn the_spectrum_names_the_tone_and_zooms() {
     let mut harness = dark();
     harness.get_by_label("spectrum").click();
@@ -477,24 +240,6 @@ fn a_generator_is_told_what_a_person_wants() {
         GeneratorWish::TogglePause,
     ];
     assert_eq!(*told.lock().unwrap(), wishes);
-}
-
-#[test]
-fn the_last_triggers_can_be_seen_again_and_kept() {
-    let mut harness = dark();
-    press(&mut harness, "mg");
-    let all = harness.state().model.segments();
-    assert!(all.len() >= 2, "{all:?}");
-    press(&mut harness, "{P");
-    let model = &harness.state().model;
-    let shown: Vec<_> = model.segments().into_iter().filter(|segment| segment.is_shown).collect();
-    assert_eq!((shown.len(), shown[0].label.as_deref()), (1, Some("pin 1")));
-    let before = all.iter().position(|segment| segment.is_shown).unwrap();
-    assert_eq!(shown[0].at, all[(before + 1).min(all.len() - 1)].at, "the one before");
-    let picture = &model.picture;
-    let place = (shown[0].at - picture.left_index) / picture.span_samples;
-    assert!((place - 0.5).abs() < 0.01, "it stands where triggers do: {place}");
-    harness.get_by_label("PAUSED");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::quads;
 use crate::data::lane::LaneId;
 use crate::data::picture::LaneColumns;
 use crate::model::channel::ChannelSetup;
-use crate::model::hud::RunState;
 use crate::model::lane_ticks::{LaneTicks, chip_words};
+use crate::model::seen::hud::RunState;
 use crate::model::vertical::ValueRange;
 
 /// A lane with what belongs to it.
@@ -29,7 +29,7 @@ impl ScopePanes {
     /// All lanes of the plot; a click on a channel's name opens its settings.
     pub(super) fn traces(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
         self.upload_persistence(ui.ctx());
-        let count = self.model.picture.lanes.len();
+        let count = self.model.seen.picture.lanes.len();
         let ranges: Vec<ValueRange> = (0..count).map(|place| self.model.range(place)).collect();
         let lanes = self.channel_lanes(plot, &ranges);
         let lost = self.paint_lanes(ui, &lanes, area, pixels_per_point);
@@ -43,12 +43,12 @@ impl ScopePanes {
 
     fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<ShownLane<'a>> {
         let (is_overlay, front) = (self.model.controls.show.overlay, self.model.front_lane());
-        let channels = self.model.picture.lanes.iter().zip(ranges).enumerate();
+        let channels = self.model.seen.picture.lanes.iter().zip(ranges).enumerate();
         let lane = |(place, (data, &range)): (usize, (&'a LaneColumns, &ValueRange))| {
             let setup = self.model.setup(data.lane);
             let color = self.trace_color(data.lane);
             // What is stale looks it.
-            let is_stale = self.model.hud.state == RunState::Stale;
+            let is_stale = self.model.seen.hud.state == RunState::Stale;
             let color = if is_stale { color.gamma_multiply(0.4) } else { color };
             let rect = lane_rect(
                 plot,
@@ -189,12 +189,13 @@ impl ScopePanes {
     /// Whether densities are shown in place of traces: they are on, and there are any.
     fn has_persistence(&self) -> bool {
         let is_live = !self.model.controls.time.is_held();
-        let view = &self.model.picture.persistence;
+        let view = &self.model.seen.picture.persistence;
         self.model.controls.show.persistence && is_live && view.as_ref().is_some_and(|view| view.records > 0)
     }
 
     fn upload_persistence(&mut self, ctx: &egui::Context) {
-        let Some(view) = self.model.picture.persistence.clone().filter(|_| self.has_persistence()) else {
+        let Some(view) = self.model.seen.picture.persistence.clone().filter(|_| self.has_persistence())
+        else {
             return;
         };
         if self.persistence_number == view.number {
@@ -227,7 +228,8 @@ impl ScopePanes {
 
     /// How many triggers are in the densities, and which part of all that is.
     fn persistence_words(&self, ui: &egui::Ui, plot: Rect) {
-        let Some(view) = self.model.picture.persistence.as_ref().filter(|_| self.has_persistence()) else {
+        let Some(view) = self.model.seen.picture.persistence.as_ref().filter(|_| self.has_persistence())
+        else {
             return;
         };
         let mut words = format!("{} triggers", view.records);

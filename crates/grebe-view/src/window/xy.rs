@@ -6,25 +6,21 @@ use grebe_scope::Ticks;
 
 use super::labels::{AXIS_HEIGHT, axis_labels, level_labels};
 use super::lanes::{Lane, LanePainter};
+use super::layout::Pane;
 use super::panes::ScopePanes;
 use super::quads;
 use super::spectrum::ramp;
-use super::tiles::Pane;
 use crate::data::xy::XyView;
-use crate::model::action::Action;
-use crate::model::choices::Setting;
-use crate::model::prompt::Question;
+use crate::model::bars;
 use crate::model::xy::XyAxis;
 
 impl ScopePanes {
     pub(super) fn xy(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let words = self.model.xy_words();
         let (area, response) = self.pane_head(ui, Pane::Xy, &words, |panes, ui| {
-            panes.button(ui, "\u{d7}", "close  (@)", Action::Xy);
-            let symbols = "symbol rate\u{2026}";
-            panes.button(ui, symbols, "a point a symbol  (')", Action::Ask(Question::SymbolRate));
-            panes.choice(ui, "y", "what is drawn upwards", Setting::XyInput(1));
-            panes.choice(ui, "x", "what is drawn to the right", Setting::XyInput(0));
+            let mut controls = bars::xy_controls();
+            controls.reverse();
+            panes.widgets(ui, &controls);
         });
         let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {
@@ -50,10 +46,10 @@ impl ScopePanes {
         };
         painter.grid(&lane, &upwards, &divisions);
         ui.painter().add(quads::shape(self.slot("xy"), area, painter.quads));
-        if let Some(view) = self.model.picture.xy.clone() {
+        if let Some(view) = self.model.seen.picture.xy.clone() {
             self.upload_xy(ui.ctx(), &view);
         }
-        if let (Some((_, texture)), Some(view)) = (&self.xy_texture, &self.model.picture.xy) {
+        if let (Some((_, texture)), Some(view)) = (&self.xy_texture, &self.model.seen.picture.xy) {
             // Made for the axes of a moment ago, it stands where its values are.
             let parts = |axis: &XyAxis, (low, high): (f64, f64)| {
                 let setup = self.model.setup(axis.lane);

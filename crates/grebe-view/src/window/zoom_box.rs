@@ -39,7 +39,7 @@ impl ScopePanes {
     /// The times of a box, and the values of the lane that it was begun in. Where it is a few points wide or high, that
     /// direction was not meant.
     fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect) {
-        let count = self.model.picture.lanes.len();
+        let count = self.model.seen.picture.lanes.len();
         let time = |x: f32| f64::from((x - plot.left()) / plot.width());
         let times = (drawn.width() >= SIDE_MIN).then(|| [time(drawn.left()), time(drawn.right())]);
         let is_overlay = self.model.controls.show.overlay;
@@ -51,7 +51,7 @@ impl ScopePanes {
             let lane = self.lane_rect(plot, place, count);
             let part =
                 |y: f32| f64::from((lane.bottom() - y.clamp(lane.top(), lane.bottom())) / lane.height());
-            let lane = self.model.picture.lanes.get(place)?.lane;
+            let lane = self.model.seen.picture.lanes.get(place)?.lane;
             Some((lane, [part(drawn.bottom()), part(drawn.top())]))
         });
         if times.is_some() || values.is_some() {

@@ -16,6 +16,11 @@ pub(super) const INITIAL_RTT_US: u64 = 100_000;
 /// competing flows. BBR (section 2.16.1) keeps round trips for 10 s too. Clocks of two hosts drift: 50 ppm
 /// make 0.5 ms in this time.
 pub(crate) const PATH_WINDOW_US: u64 = 10_000_000;
+
+/// Attempts where a loss is unlikely to hit all: greetings, probes of a tail, packets that end a session,
+/// timeouts until datagrams become short again.
+pub(crate) const ATTEMPTS: u8 = 3;
+
 /// Delay of a host by a wake-up or by load. RFC 9002, section 6.1.2, recommends 1 ms for timers alone.
 pub(super) const HOST_DELAY_US: u64 = 10_000;
 /// Maximum delay of a report, in place of RFC 9002's max_ack_delay.

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::ATTEMPTS;
-use crate::proto::congestion::PATH_WINDOW_US;
+use crate::proto::congestion::{ATTEMPTS, PATH_WINDOW_US};
 use crate::proto::sent_packets::Item;
 use crate::proto::wire::{OVERHEAD_BYTES, UDP_IP_BYTES};
 

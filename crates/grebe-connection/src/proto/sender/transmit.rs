@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{ATTEMPTS, Limit, Sender, TIMEOUT_US_MAX, Transmit, WAIT_US_MIN};
-use crate::proto::congestion::{Phase, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
+use super::{Limit, Sender, TIMEOUT_US_MAX, Transmit, WAIT_US_MIN};
+use crate::proto::congestion::{ATTEMPTS, Phase, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
 use crate::proto::sent_packets::Item;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::{IN_FLIGHT_BYTES_MAX, OVERHEAD_BYTES, Stamp, UDP_IP_BYTES, encode_rtt};

@@ -1,6 +1,7 @@
 //! Sender of a connection's stream, whose length is unknown until the writer finishes.
 
-use super::{ATTEMPTS, Sender, TIMEOUT_US_MAX, WAIT_US_MIN};
+use super::{Sender, TIMEOUT_US_MAX, WAIT_US_MIN};
+use crate::proto::congestion::ATTEMPTS;
 use crate::proto::train::FIRST_PACKETS;
 use crate::proto::wire::STREAM_BYTES_MAX;
 

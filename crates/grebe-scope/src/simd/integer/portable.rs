@@ -1,8 +1,8 @@
 //! The kernels in plain Rust over fixed-size chunks, for any processor.
 
-use super::IntegerThresholds;
-use crate::simd::Words;
-use crate::stats::{IntegerSums, Stats};
+use crate::simd::words::{IntegerThresholds, Words};
+use crate::stats::Stats;
+use crate::value::IntegerSums;
 
 #[inline(always)]
 pub(super) fn min_max_chunked<const LANES: usize>(samples: &[i16]) -> (i16, i16) {

@@ -2,10 +2,10 @@
 
 use std::arch::x86_64::*;
 
-use super::IntegerThresholds;
 use super::portable::{min_max_chunked, stats_chunked};
-use crate::simd::Words;
-use crate::stats::{IntegerSums, Stats};
+use crate::simd::words::{IntegerThresholds, Words};
+use crate::stats::Stats;
+use crate::value::IntegerSums;
 
 #[target_feature(enable = "avx2")]
 pub(super) fn min_max_avx2(samples: &[i16]) -> (i16, i16) {

@@ -1,8 +1,8 @@
 //! The kernels in plain Rust over fixed-size chunks, for any processor.
 
-use super::RealThresholds;
-use crate::simd::Words;
-use crate::stats::{RealSums, Stats};
+use crate::simd::words::{RealThresholds, Words};
+use crate::stats::Stats;
+use crate::value::RealSums;
 
 /// Places in which sums are made: two registers of AVX-512, four of AVX2.
 pub(super) const LANES: usize = 16;

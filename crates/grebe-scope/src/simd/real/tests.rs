@@ -1,4 +1,5 @@
 use super::*;
+use crate::RealSums;
 use crate::simd::{StreamingStores, WORDS_MAX, compare, min_max, stats};
 use proptest::prelude::*;
 

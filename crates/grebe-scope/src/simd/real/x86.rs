@@ -2,9 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::RealThresholds;
 use super::portable::{LANES, Lanes, PIECE, min_max_chunked};
-use crate::simd::Words;
+use crate::simd::words::{RealThresholds, Words};
 use crate::stats::Stats;
 
 #[target_feature(enable = "avx2")]

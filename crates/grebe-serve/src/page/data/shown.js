@@ -8,6 +8,7 @@
  * @property {string} words
  * @property {string} [title]
  * @property {any} [act] what to send back when it is pressed
+ * @property {boolean} [is_off] it cannot be pressed now
  * @property {boolean} [is_on] whether what it switches is on
  * @property {Rgb} [color]
  * @property {any} [field] what is typed into it is sent as this

@@ -51,6 +51,7 @@ function show(node, widget) {
   if (before && JSON.stringify(before) === JSON.stringify(widget)) return;
   setAttribute(node, "class", widget.class || null);
   setAttribute(node, "title", widget.title || null);
+  if (node instanceof HTMLButtonElement) node.disabled = widget.is_off === true;
   setAttribute(node, "aria-pressed", widget.is_on === undefined ? null : String(widget.is_on));
   // The name of a button that shows a sign is what it does.
   const isSign = widget.act !== undefined && !/\w\w/.test(widget.words);

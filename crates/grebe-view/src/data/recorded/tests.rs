@@ -9,9 +9,9 @@ use grebe_testing::Rng;
 use crate::data::core::ScopeCore;
 use crate::data::history::Viewer;
 use crate::data::lane::{LaneId, LaneMask};
-use crate::data::measure::Scales;
 use crate::data::picture::Picture;
 use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples};
+use crate::data::viewport::Scales;
 use crate::data::viewport::{Viewport, Window};
 
 /// Channels of `i16` or of `f32` in memory.

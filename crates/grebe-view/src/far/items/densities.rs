@@ -1,7 +1,8 @@
 //! Densities: how often a trace or a point passed each cell. Most cells are empty, and neighbours are not alike.
 
 use crate::data::persistence::{LaneDensity, PersistenceView};
-use crate::data::xy::{XySettings, XyView};
+use crate::data::viewport::XySettings;
+use crate::data::xy::XyView;
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::picture::{read_lane_id, write_lane_id};
 use crate::far::residuals::{BitReader, BitWriter, Context};

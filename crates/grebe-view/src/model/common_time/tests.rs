@@ -85,7 +85,7 @@ fn settle(common: &mut CommonTime, models: &mut [&mut ViewModel]) {
 
 /// When the samples at both edges of a picture were made by our clock, in milliseconds.
 fn edges_ms(model: &ViewModel, host: Host) -> [f64; 2] {
-    let picture = &model.picture;
+    let picture = &model.seen.picture;
     [picture.left_index, picture.right_index()].map(|index| host.ours_ns(index) / 1e6)
 }
 
@@ -96,7 +96,7 @@ fn assert_together(near: &ViewModel, far: &ViewModel) {
 /// Whether both show the same moment, and count time from one.
 fn are_together(near: &ViewModel, far: &ViewModel) -> bool {
     // A column is a thousandth of the span.
-    let column_ms = near.picture.span() + 0.05;
+    let column_ms = near.seen.picture.span() + 0.05;
     let edges = edges_ms(near, NEAR).into_iter().zip(edges_ms(far, FAR));
     let is_near = |one: f64, other: f64| (one - other).abs() <= column_ms;
     edges.into_iter().all(|(one, other)| is_near(one, other))
@@ -111,7 +111,7 @@ fn held_pictures_follow_whoever_is_set() {
     let mut common = CommonTime::default();
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
-    assert_eq!((near.picture.span(), far.picture.span()), (0.2, 0.2));
+    assert_eq!((near.seen.picture.span(), far.seen.picture.span()), (0.2, 0.2));
     // Half a screen back, of the far one.
     let before = edges_ms(&near, NEAR);
     far.act(Action::Earlier);
@@ -123,7 +123,7 @@ fn held_pictures_follow_whoever_is_set() {
     near.act(Action::Shorter);
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
-    assert_eq!(far.picture.span(), 0.1);
+    assert_eq!(far.seen.picture.span(), 0.1);
     far.act(Action::Live);
     settle(&mut common, &mut [&mut near, &mut far]);
     assert!(!near.controls.time.is_held());
@@ -141,7 +141,7 @@ fn a_trigger_of_one_shows_what_the_other_saw_then() {
     }
     let mut common = CommonTime::default();
     settle(&mut common, &mut [&mut near, &mut far]);
-    let at = near.picture.trigger.and_then(|trigger| trigger.at).expect("it was triggered");
+    let at = near.seen.picture.trigger.and_then(|trigger| trigger.at).expect("it was triggered");
     assert!((NEAR.ours_ns(at) / 1e6 - 6_700.0).abs() < 1.0);
     assert_together(&near, &far);
 }
@@ -173,8 +173,8 @@ fn the_newest_that_all_have_is_shown_while_samples_come() {
             common.refresh(&mut [&mut near, &mut far]);
         }
         // What this one has beyond what is shown is what the other one has not; a picture may be a few blocks old.
-        let behind_ms = NEAR.ours_ns(near.picture.next_index as f64) / 1e6 - edges_ms(&near, NEAR)[1];
-        let is_shown = near.picture.stream.is_some() && far.picture.stream.is_some();
+        let behind_ms = NEAR.ours_ns(near.seen.picture.next_index as f64) / 1e6 - edges_ms(&near, NEAR)[1];
+        let is_shown = near.seen.picture.stream.is_some() && far.seen.picture.stream.is_some();
         if is_shown && block > 105 && (behind_ms - 200.0).abs() < 60.0 && are_together(&near, &far) {
             return;
         }
@@ -190,9 +190,10 @@ fn who_shares_no_clock_stands_apart_and_says_so() {
     settle(&mut common, &mut [&mut near, &mut far]);
     for model in [&mut near, &mut far] {
         model.renew_hud(monotonic_ns());
-        let end = model.picture.next_index as f64;
-        assert!((model.picture.right_index() - end).abs() <= model.picture.span_samples / 500.0);
+        let end = model.seen.picture.next_index as f64;
+        assert!((model.seen.picture.right_index() - end).abs() <= model.seen.picture.span_samples / 500.0);
     }
-    let apart = |model: &ViewModel| model.hud.facts.iter().any(|fact| fact.value.contains("not that of"));
+    let apart =
+        |model: &ViewModel| model.seen.hud.facts.iter().any(|fact| fact.value.contains("not that of"));
     assert_eq!((apart(&near), apart(&far)), (false, true));
 }

@@ -9,7 +9,7 @@ use crate::data::lane::{LaneId, Part, PerLane};
 use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
-use crate::model::told::LaneTold;
+use crate::model::lane_told::LaneTold;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
 /// The settings of each lane.

@@ -5,13 +5,13 @@ use crate::data::feed::ScopeFeed;
 use crate::data::picture::StreamInfo;
 use crate::data::status::SourceStatus;
 use crate::model::action::Action;
-use crate::model::choices::Setting;
 use crate::model::options::ViewOptions;
+use crate::model::setting::Setting;
 
 fn model(options: ViewOptions) -> ViewModel {
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut model = ViewModel::new(link, options, crate::png::encode);
-    model.picture.stream = Some(StreamInfo {
+    model.seen.picture.stream = Some(StreamInfo {
         format: Default::default(),
         channels: 1,
         rate_hz: 1e6,
@@ -24,14 +24,14 @@ fn model(options: ViewOptions) -> ViewModel {
 fn typed(model: &mut ViewModel, text: &str) -> Option<String> {
     model.type_text(|line| *line = text.to_owned());
     model.answer();
-    model.prompt.as_ref().and_then(|prompt| prompt.refused.clone())
+    model.open.prompt.as_ref().and_then(|prompt| prompt.refused.clone())
 }
 
 #[test]
 fn the_times_of_a_trigger_are_typed_with_prefixes_and_nonsense_changes_nothing() {
     let mut model = model(ViewOptions::new(SourceStatus::default));
     model.act(Action::Ask(Question::TriggerTime));
-    assert!(model.prompt.is_none(), "an edge has no time");
+    assert!(model.open.prompt.is_none(), "an edge has no time");
     model.act(Action::Next(Setting::TriggerKind));
     model.act(Action::Ask(Question::TriggerTime));
     assert_eq!(typed(&mut model, "20u..1.5 ms"), None);
@@ -42,13 +42,13 @@ fn the_times_of_a_trigger_are_typed_with_prefixes_and_nonsense_changes_nothing()
     let (min, max) = set(&model);
     assert!((min.unwrap() - 20e-6).abs() < 1e-15 && (max.unwrap() - 1.5e-3).abs() < 1e-15);
     model.act(Action::Ask(Question::TriggerTime));
-    assert_eq!(model.prompt.as_ref().unwrap().text, "20 \u{b5}s..1.5 ms");
+    assert_eq!(model.open.prompt.as_ref().unwrap().text, "20 \u{b5}s..1.5 ms");
     assert!(typed(&mut model, "2 lightyears").unwrap().contains("2 lightyears"));
     assert_eq!(set(&model), (min, max));
     // The line stays open for another try; escape leaves all as it was.
-    assert!(model.prompt.is_some());
+    assert!(model.open.prompt.is_some());
     model.act(Action::Back);
-    assert!(model.prompt.is_none() && !model.is_done());
+    assert!(model.open.prompt.is_none() && !model.is_done());
     model.act(Action::Ask(Question::TriggerTime));
     assert_eq!(typed(&mut model, ""), None);
     assert_eq!(set(&model), (None, None));
@@ -79,15 +79,15 @@ fn another_file_takes_the_place_of_the_stream_and_what_cannot_be_opened_is_said(
     assert_eq!(typed(&mut model, "good.wav"), None);
     assert!(model.take_replaced() && !model.take_replaced());
     assert!(first.is_closed() && !model.is_done());
-    assert_eq!((model.hud.source.as_str(), model.controls.theme), ("good.wav", theme));
+    assert_eq!((model.seen.hud.source.as_str(), model.controls.theme), ("good.wav", theme));
     model.drop_file(std::path::Path::new("worse.wav"));
-    assert!(model.message.as_ref().unwrap().0.contains("no such file"));
+    assert!(model.open.message.as_ref().unwrap().0.contains("no such file"));
 }
 
 #[test]
 fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     use crate::SourceMenu;
-    use crate::model::choices::Setting;
+    use crate::model::setting::Setting;
 
     fn options(shown: usize) -> ViewOptions {
         let open = |number: usize| {
@@ -116,7 +116,11 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     // It goes on with what it shows until the other is there.
     assert!(model.is_opening() && !model.take_replaced() && !first.is_closed() && model.list().is_none());
     model.renew_hud(1);
-    assert!(model.hud.notice.as_ref().unwrap().contains("going to udp://:5000"), "{:?}", model.hud.notice);
+    assert!(
+        model.seen.hud.notice.as_ref().unwrap().contains("going to udp://:5000"),
+        "{:?}",
+        model.seen.hud.notice
+    );
     let wait = |model: &mut ViewModel| {
         while model.is_opening() {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -125,7 +129,7 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     };
     wait(&mut model);
     assert!(model.take_replaced() && first.is_closed());
-    assert_eq!(model.hud.source, "udp://:5000");
+    assert_eq!(model.seen.hud.source, "udp://:5000");
     // Who changes his mind stays.
     model.act(Action::Choices(Setting::Source));
     model.act(Action::Choose(0));
@@ -135,7 +139,7 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     model.act(Action::Choices(Setting::Source));
     model.act(Action::Choose(2));
     wait(&mut model);
-    assert!(!model.take_replaced() && model.message.as_ref().unwrap().0.contains("it is gone"));
+    assert!(!model.take_replaced() && model.open.message.as_ref().unwrap().0.contains("it is gone"));
     assert!(crate::model::keys::keys(&model).any(|group| group.title == "sources"));
 }
 
@@ -143,7 +147,7 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
 fn without_anybody_to_open_files_that_is_said() {
     let mut model = model(ViewOptions::new(SourceStatus::default));
     model.act(Action::Ask(Question::File));
-    assert!(model.prompt.is_none() && model.message.is_some());
+    assert!(model.open.prompt.is_none() && model.open.message.is_some());
 }
 
 #[test]
@@ -155,8 +159,8 @@ fn a_receiver_is_tuned_by_what_is_typed_and_shows_what_it_is_tuned_to() {
     let mut without = model(ViewOptions::new(SourceStatus::default));
     without.act(Action::Ask(Question::Tuning(Tunable::Frequency)));
     assert!(
-        without.prompt.is_none()
-            && without.message.as_ref().is_some_and(|(said, _)| said.contains("no receiver"))
+        without.open.prompt.is_none()
+            && without.open.message.as_ref().is_some_and(|(said, _)| said.contains("no receiver"))
     );
 
     let tuned = Arc::new(Mutex::new(Tuned { frequency_hz: 100e6, rate_hz: 2.4e6, gain_db: None }));
@@ -176,7 +180,7 @@ fn a_receiver_is_tuned_by_what_is_typed_and_shows_what_it_is_tuned_to() {
         (Tunable::Rate, "2.4 MHz", "1M"),
     ] {
         model.act(Action::Ask(Question::Tuning(what)));
-        assert_eq!(model.prompt.as_ref().unwrap().text, shown);
+        assert_eq!(model.open.prompt.as_ref().unwrap().text, shown);
         assert!(typed(&mut model, "lots").unwrap().contains(what.name()));
         assert_eq!(typed(&mut model, text), None);
     }

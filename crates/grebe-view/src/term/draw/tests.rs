@@ -8,9 +8,9 @@ use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
 use crate::model::action::Action;
 use crate::model::channel::ChannelSetup;
-use crate::model::choices::Setting;
-use crate::model::hud::Hud;
 use crate::model::options::ViewOptions;
+use crate::model::seen::hud::Hud;
+use crate::model::setting::Setting;
 use crate::testing::sine_batch;
 
 /// A model over three channels with a gap, at a fixed moment.
@@ -28,10 +28,10 @@ fn model(width: u16) -> ViewModel {
     let mut model = ViewModel::new(link, options, crate::png::encode);
     let viewport = Viewport {
         measure: Some(Default::default()),
-        ..model.controls.viewport(&model.picture, columns(width, GUTTER_MIN))
+        ..model.controls.viewport(&model.seen.picture, columns(width, GUTTER_MIN))
     };
-    model.picture = core.answer(&viewport, 2_000_000);
-    model.hud = Hud::new(&model.picture, &(model.options.status)(), false, 30.0, 3_000_000);
+    model.seen.picture = core.answer(&viewport, 2_000_000);
+    model.seen.hud = Hud::new(&model.seen.picture, &(model.options.status)(), false, 30.0, 3_000_000);
     model
 }
 
@@ -46,7 +46,7 @@ fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
 #[test]
 fn without_utf_8_everything_is_ascii() {
     let mut model = model(80);
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     for action in [Action::Cursors, Action::Measure, Action::Help] {
         model.controls.apply(action, &picture);
         let mut terminal = Terminal::new(TestBackend::new(80, 40)).unwrap();
@@ -90,7 +90,7 @@ fn three_lanes_with_a_gap() {
 #[test]
 fn the_key_overlay_and_a_narrow_terminal() {
     let mut model = model(50);
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     model.controls.apply(Action::Help, &picture);
     insta::assert_snapshot!(screen(&mut model, 50, 20));
 }
@@ -98,7 +98,7 @@ fn the_key_overlay_and_a_narrow_terminal() {
 #[test]
 fn cursors_and_measurements_stand_below_the_lanes() {
     let mut model = model(110);
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     model.controls.apply(Action::Cursors, &picture);
     model.controls.apply(Action::Measure, &picture);
     insta::assert_snapshot!(screen(&mut model, 110, 36));
@@ -107,30 +107,30 @@ fn cursors_and_measurements_stand_below_the_lanes() {
 #[test]
 fn a_spectrum_stands_below_the_lanes_and_an_overlay_has_one() {
     let mut model = model(110);
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     model.controls.apply(Action::Spectrum, &picture);
     model.controls.apply(Action::Overlay, &picture);
     let mut core = ScopeCore::new(1 << 20);
     for block in 0..40 {
         core.ingest(&sine_batch(block * 50, 3, 50, 1e3), 1_000_000).unwrap();
     }
-    model.picture =
-        core.answer(&model.controls.viewport(&model.picture, columns(110, GUTTER_MIN)), 2_000_000);
+    model.seen.picture =
+        core.answer(&model.controls.viewport(&model.seen.picture, columns(110, GUTTER_MIN)), 2_000_000);
     insta::assert_snapshot!(screen(&mut model, 110, 36));
 }
 
 #[test]
 fn waiting_says_for_what() {
     let mut model = model(60);
-    model.picture = crate::data::picture::Picture::waiting();
-    model.hud = Hud::new(&model.picture, &(model.options.status)(), false, 0.0, 0);
+    model.seen.picture = crate::data::picture::Picture::waiting();
+    model.seen.hud = Hud::new(&model.seen.picture, &(model.options.status)(), false, 0.0, 0);
     insta::assert_snapshot!(screen(&mut model, 60, 8));
 }
 
 #[test]
 fn why_a_connection_is_cut_is_seen_on_a_narrow_terminal_too() {
     let mut model = model(80);
-    model.hud.notice = Some("no connection to mast:4780: it fell silent; trying again".into());
+    model.seen.hud.notice = Some("no connection to mast:4780: it fell silent; trying again".into());
     let shown = screen(&mut model, 80, 20);
     assert!(shown.lines().next().unwrap().contains("trying again"), "{shown}");
 }
@@ -144,29 +144,18 @@ fn any_size_is_drawn() {
 }
 
 #[test]
-fn dots_reach_from_edge_to_edge_and_a_flat_line_is_one_row() {
-    let plot = Rect::new(0, 0, 3, 2);
-    let range = ValueRange { bottom: -32_768.0, top: 32_767.0 };
-    let column = |min: f32, max: f32| Column { min, max, ..Column::OUTSIDE };
-    let full = Dots::new(&[column(-32_768.0, 32_767.0); 6], range, f64::from, plot);
-    assert_eq!(full.cells, [0xff; 6]);
-    let flat = Dots::new(&[column(0.0, 0.0); 6], range, f64::from, plot);
-    assert_eq!(flat.cells, [0xc0, 0xc0, 0xc0, 0, 0, 0], "the lowest dots of the upper row");
-}
-
-#[test]
 fn the_triggers_rate_and_value_cursors_are_there_too() {
     let mut model = model(110);
     let mut core = ScopeCore::new(1 << 20);
     for block in 0..40 {
         core.ingest(&sine_batch(block * 50, 2, 50, 1e3), 1_000_000).unwrap();
     }
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     for action in [Action::Next(Setting::TriggerMode), Action::Measure, Action::TriggerCoupling] {
         model.controls.apply(action, &picture);
     }
-    model.picture =
-        core.answer(&model.controls.viewport(&model.picture, columns(110, GUTTER_MIN)), 2_000_000);
+    model.seen.picture =
+        core.answer(&model.controls.viewport(&model.seen.picture, columns(110, GUTTER_MIN)), 2_000_000);
     // The lanes have their ranges once they were drawn.
     screen(&mut model, 110, 30);
     model.controls.apply(Action::ValueCursors, &picture);
@@ -177,12 +166,12 @@ fn the_triggers_rate_and_value_cursors_are_there_too() {
 #[test]
 fn what_has_come_of_a_recording_is_a_line_below_the_traces() {
     let mut model = model(60);
-    model.picture.arrived = Some([1.0, 1.0, 0.0, 0.5].into());
+    model.seen.picture.arrived = Some([1.0, 1.0, 0.0, 0.5].into());
     let drawn = screen(&mut model, 60, 24);
     let line = drawn.lines().find(|line| line.contains('\u{2501}')).expect("there is one");
     let place = |sign: char| line.chars().position(|letter| letter == sign);
     assert!(place('\u{2501}') < place('\u{2508}') && place('\u{2508}') < place('\u{2505}'), "{line}");
-    model.picture.arrived = None;
+    model.seen.picture.arrived = None;
     assert!(!screen(&mut model, 60, 24).contains('\u{2501}'), "of what is all there nothing is said");
 }
 
@@ -199,7 +188,7 @@ fn a_search_has_a_line_of_its_own_below_the_lanes() {
         kept.lock().unwrap().push(side);
         finding
     }));
-    model.act(Action::Ask(crate::model::prompt::Question::Find));
+    model.act(Action::Ask(crate::model::action::Question::Find));
     let drawn = screen(&mut model, 100, 30);
     assert!(
         drawn.contains("as grebe find --trigger has it") && drawn.contains("edge --channels 1 --level"),
@@ -207,9 +196,9 @@ fn a_search_has_a_line_of_its_own_below_the_lanes() {
     );
     model.answer();
     sides.lock().unwrap()[0].tell(&[FoundEvent { index: 700, length_samples: 0, lane: None }], 1000, 2000);
-    let picture = model.picture.clone();
+    let picture = model.seen.picture.clone();
     model.refresh();
-    model.picture = picture;
+    model.seen.picture = picture;
     model.act(Action::Segment(1));
     let drawn = screen(&mut model, 100, 30);
     let line = drawn.lines().find(|line| line.contains(" find edge ")).unwrap_or_else(|| panic!("{drawn}"));

@@ -46,5 +46,5 @@ fn what_is_typed_is_searched_and_its_list_goes_to_each_place() {
     press(&mut harness, "?");
     harness.get_by_label("end the search").click();
     harness.run();
-    assert!(harness.state().model.found.is_none() && !side.is_wanted());
+    assert!(harness.state().model.open.found.is_none() && !side.is_wanted());
 }

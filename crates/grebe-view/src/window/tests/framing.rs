@@ -3,7 +3,7 @@
 use super::*;
 
 fn times(harness: &Harness<'static, ScopePanes>) -> (f64, f64) {
-    let picture = &harness.state().model.picture;
+    let picture = &harness.state().model.seen.picture;
     (picture.left_index, picture.right_index())
 }
 
@@ -93,8 +93,9 @@ fn a_dot_stands_at_each_sample_where_they_are_far_apart_and_the_pointer_reads_sa
     let model = &mut harness.state_mut().model;
     model.controls.time.span = Some(0.02);
     harness.run();
-    let line =
-        |harness: &Harness<'static, ScopePanes>| harness.state().model.picture.lanes[0].line.clone().unwrap();
+    let line = |harness: &Harness<'static, ScopePanes>| {
+        harness.state().model.seen.picture.lanes[0].line.clone().unwrap()
+    };
     let straight = line(&harness);
     assert!(
         (19..=21).contains(&straight.samples.len()) && straight.spacing() > 40.0,

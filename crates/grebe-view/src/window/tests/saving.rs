@@ -13,7 +13,7 @@ fn what_is_saved_can_be_read_again() {
     panes.model.options.folder = folder.clone();
     let mut harness = harness(panes);
     press(&mut harness, "DSM");
-    let notice = harness.state().model.hud.notice.clone();
+    let notice = harness.state().model.seen.hud.notice.clone();
     assert!(notice.is_some_and(|notice| notice.contains("switch measurements on")));
     press(&mut harness, "vM");
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
@@ -53,12 +53,12 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     harness.run();
     let model = &harness.state().model;
     assert!(
-        model.hud.notice.as_ref().is_some_and(|notice| notice.contains(".sigmf-meta")),
+        model.seen.hud.notice.as_ref().is_some_and(|notice| notice.contains(".sigmf-meta")),
         "{:?}",
-        model.hud
+        model.seen.hud
     );
     let extract = saved.lock().unwrap().take().unwrap();
-    let picture = &model.picture;
+    let picture = &model.seen.picture;
     assert_eq!(extract.range, picture.left_index as u64..picture.right_index() as u64);
     assert_eq!(extract.rate_hz, 1e3);
     assert!(

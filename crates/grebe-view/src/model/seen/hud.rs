@@ -7,7 +7,7 @@ use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
-use crate::model::told::{axis_words, centre_words, source_name, utc_at};
+use crate::model::seen::stream_words::{axis_words, centre_words, source_name, utc_at};
 
 /// Whether the stream moves, and whether the picture does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,43 +3,43 @@
 use grebe_scope::Engineering;
 use serde::Serialize;
 
-use super::asked::Deed;
-use super::widget::{Rgb, Widget, rgb};
+use super::widget::{Press, Rgb, Widget, rgb};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerKind;
+use crate::model::action::Question;
 use crate::model::action::{Action, Step};
-use crate::model::choices::Setting;
 use crate::model::controls::GROUP;
 use crate::model::fields::Field;
-use crate::model::prompt::Question;
 use crate::model::receiver::Tunable;
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
 /// Rows of what can be pressed or typed into.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Panel {
-    name: &'static str,
-    close: Widget,
-    rows: Vec<Vec<Widget>>,
+pub(crate) struct Panel {
+    pub(crate) name: &'static str,
+    pub(crate) close: Widget,
+    pub(crate) rows: Vec<Vec<Widget>>,
 }
 
 /// The panels that are open.
-pub(super) fn panels(model: &ViewModel, is_source_open: bool) -> Vec<Panel> {
+pub(crate) fn panels(model: &ViewModel) -> Vec<Panel> {
     let show = model.controls.show;
     let close = |title, action| Widget::button("\u{d7}", title, action);
     let mut all = Vec::new();
     if show.segments {
         let close = close("close  (g)", Action::Segments);
-        all.push(Panel { name: "last triggers", close, rows: trigger_rows(model) });
+        let rows = trigger_input(model).into_iter().chain(segment_rows(model)).collect();
+        all.push(Panel { name: "last triggers", close, rows });
     }
-    if let Some(found) = &model.found {
+    if let Some(found) = &model.open.found {
         let title = if found.is_over() { "close  (esc)" } else { "look no further  (esc)" };
-        let close = Widget::deed("\u{d7}", title, Deed::EndFind);
+        let close = Widget::pressed("\u{d7}", title, Press::EndFind);
         all.push(Panel { name: "found", close, rows: found_rows(model) });
     }
-    if is_source_open {
-        let close = Widget::deed("\u{d7}", "close", Deed::Source);
+    if model.open.is_source_open {
+        let close = Widget::pressed("\u{d7}", "close", Press::Source);
         all.push(Panel { name: "source", close, rows: source_rows(model) });
     }
     if show.channel_panel {
@@ -55,23 +55,10 @@ fn color(model: &ViewModel, lane: LaneId) -> Rgb {
 
 fn channel_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let controls = &model.controls;
-    let Some(stream) = model.picture.stream else { return Vec::new() };
+    let Some(stream) = model.seen.picture.stream else { return Vec::new() };
     let mut rows = Vec::new();
-    if stream.format.is_complex() {
-        let part = |part: Part| {
-            let title = format!("lanes of the {}  (/)", part.name());
-            Widget::toggle(part.symbol(), &title, Action::Part(part), controls.shown.has_part(part))
-        };
-        rows.push(Part::COMPLEX.map(part).to_vec());
-    }
-    if stream.channels > GROUP {
-        let shown = (0..stream.channels).filter(|&channel| controls.shown.has_channel(channel)).count();
-        let title = "the next eight alone, behind the last of them all  (9)";
-        rows.push(vec![
-            Widget::label(format!("{shown} of {} shown", stream.channels)),
-            Widget::button("next eight", title, Action::NextGroup),
-        ]);
-    }
+    rows.extend(part_row(model));
+    rows.extend(group_row(model));
     let selected = model.selected();
     for channel in 0..stream.channels {
         let is_selected = selected.channel == channel && !selected.is_math();
@@ -88,34 +75,63 @@ fn channel_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         }
     }
     rows.extend(math_rows(model));
-    let show = controls.show;
-    let hint = "the line between samples: straight, or sin(x)/x  (I)";
-    rows.push(vec![
-        Widget::toggle("overlay", "all in one lane  (o)", Action::Overlay, show.overlay),
-        Widget::toggle(
-            "persistence",
-            "all triggers upon each other  (d)",
-            Action::Persistence,
-            show.persistence,
-        ),
-        Widget::toggle("sin(x)/x", hint, Action::Interpolation, show.sinc),
-    ]);
+    rows.push(overlay_row(model));
     rows
 }
 
-fn lane_rows(model: &ViewModel, channel: usize, lane: LaneId) -> Vec<Vec<Widget>> {
-    let parts = Part::COMPLEX.into_iter().filter(|&part| model.controls.shown.has_part(part));
-    let parts = parts.filter(|_| lane.part != Part::Real).map(|part| {
-        let of = LaneId { channel, part };
-        Widget::toggle(part.symbol(), "the rows below are of it  (n)", Action::Select(of), of == lane)
-    });
-    let mut rows = Vec::from_iter([parts.collect::<Vec<_>>()].into_iter().filter(|row| !row.is_empty()));
+/// Which parts of complex channels have lanes.
+pub(crate) fn part_row(model: &ViewModel) -> Option<Vec<Widget>> {
+    let is_complex = model.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
+    let part = |part: Part| {
+        let title = format!("lanes of the {}  (/)", part.name());
+        let is_shown = model.controls.shown.has_part(part);
+        Widget::toggle(part.symbol(), &title, Action::Part(part), is_shown)
+    };
+    is_complex.then(|| Part::COMPLEX.map(part).to_vec())
+}
+
+/// Eight channels at a time.
+pub(crate) fn group_row(model: &ViewModel) -> Option<Vec<Widget>> {
+    let channels = model.seen.picture.stream?.channels;
+    let shown = (0..channels).filter(|&channel| model.controls.shown.has_channel(channel)).count();
+    let title = "the next eight alone, behind the last of them all  (9)";
+    (channels > GROUP).then(|| {
+        vec![
+            Widget::label(format!("{shown} of {channels} shown")),
+            Widget::button("next eight", title, Action::NextGroup),
+        ]
+    })
+}
+
+/// How all lanes are drawn.
+pub(crate) fn overlay_row(model: &ViewModel) -> Vec<Widget> {
+    let show = model.controls.show;
+    let line = "the line between samples: straight, or sin(x)/x  (I)";
+    let each = "all triggers upon each other  (d)";
+    vec![
+        Widget::toggle("overlay", "all in one lane  (o)", Action::Overlay, show.overlay),
+        Widget::toggle("persistence", each, Action::Persistence, show.persistence),
+        Widget::toggle("sin(x)/x", line, Action::Interpolation, show.sinc),
+    ]
+}
+
+/// What can be set of the lane that is selected.
+pub(crate) fn lane_rows(model: &ViewModel, channel: usize, lane: LaneId) -> Vec<Vec<Widget>> {
+    let mut rows = Vec::new();
+    if lane.part != Part::Real {
+        let parts = Part::COMPLEX.into_iter().filter(|&part| model.controls.shown.has_part(part));
+        let parts = parts.map(|part| {
+            let of = LaneId { channel, part };
+            Widget::toggle(part.symbol(), "the rows below are of it  (n)", Action::Select(of), of == lane)
+        });
+        rows.push([Widget::label("lane")].into_iter().chain(parts).collect());
+    }
     rows.extend(scale_rows(model, lane));
     if lane.part.has_unit_of_samples() {
         let field =
             |words: &str, title: &str, field| vec![Widget::label(words), Widget::field(model, title, field)];
-        rows.push(field("name", "name of the channel", Field::Name(channel)));
-        rows.push(field("unit", "unit of the channel; empty: counts", Field::Unit(channel)));
+        rows.push(field("name", &format!("name of channel {}", channel + 1), Field::Name(channel)));
+        rows.push(field("unit", "unit; empty: counts", Field::Unit(channel)));
         rows.push(field("1 count is", "units per count", Field::Scale(channel)));
         rows.push(field("count 0 is", "value of count 0", Field::Offset(channel)));
     }
@@ -134,15 +150,16 @@ fn scale_rows(model: &ViewModel, lane: LaneId) -> [Vec<Widget>; 2] {
         ],
         vec![
             Widget::label("position"),
-            Widget::button("\u{2193}", "trace down  (j)", Action::Position(-0.5)),
-            Widget::button("\u{2191}", "trace up  (k)", Action::Position(0.5)),
+            Widget::button("\u{2193}", "trace down  (j)", Action::Position(-0.5)).is("arrow"),
+            Widget::button("\u{2191}", "trace up  (k)", Action::Position(0.5)).is("arrow"),
             Widget::toggle("AC", "without its mean  (a)", Action::Coupling, setup.is_ac),
             Widget::toggle("invert", "turned over  (i)", Action::Invert, setup.is_inverted),
         ],
     ]
 }
 
-fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+/// The channel that is computed of others.
+pub(crate) fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let now = model.controls.math;
     let is_selected = now.is_some() && model.controls.lanes.selected.is_math();
     let select = Action::Select(if now.is_some() { LaneId::MATH } else { LaneId::real(0) });
@@ -168,56 +185,80 @@ fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// What the trigger sees, and the last triggers.
-fn trigger_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+/// What the trigger sees: coupling, hysteresis, holdoff, times.
+pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
     let settings = &model.controls.trigger.settings;
     let is_dc = !settings.coupling.is_lf_reject();
     let hint = "without the slow part, on which a level would slip  (L)";
+    let coupled = |words: &str, title: &str, is_lf_reject| {
+        let widget = Widget::pressed(words, title, Press::LfReject(is_lf_reject));
+        Widget { is_on: Some(is_lf_reject != is_dc), ..widget }
+    };
     let mut rows = vec![vec![
         Widget::label("coupling"),
-        Widget::toggle("DC", "all of the signal  (L)", Action::TriggerCoupling, is_dc),
-        Widget::toggle("LF reject", hint, Action::TriggerCoupling, !is_dc),
+        coupled("DC", "all of the signal  (L)", false),
+        coupled("LF reject", hint, true),
     ]];
     if !is_dc {
         rows.push(vec![
             Widget::label("below"),
-            Widget::button("\u{2212}", "takes less off", Action::Corner(Step::Down)),
+            Widget::button("\u{2212}", "lower corner", Action::Corner(Step::Down)),
             Widget::field(model, "corner", Field::Corner),
-            Widget::button("+", "takes more off", Action::Corner(Step::Up)),
+            Widget::button("+", "higher corner", Action::Corner(Step::Up)),
         ]);
     }
+    if model.seen.picture.trigger.is_some() {
+        let back =
+            "how far the signal goes back before it triggers again; 0: 0.3 divisions, more where it is noisy";
+        let label = Widget { title: back.into(), ..Widget::label("hysteresis") };
+        rows.push(vec![label, Widget::field(model, "hysteresis", Field::Hysteresis)]);
+    }
     rows.push(vec![
-        Widget::label("holdoff"),
+        Widget { title: "no trigger so long after one".into(), ..Widget::label("holdoff") },
         Widget::button("\u{2212}", "shorter holdoff  (;)", Action::Holdoff(Step::Down)),
         Widget::field(model, "holdoff", Field::Holdoff),
         Widget::button("+", "longer holdoff  (:)", Action::Holdoff(Step::Up)),
     ]);
-    let time = |words: &str, field| vec![Widget::label(words), Widget::field(model, words, field)];
+    let time = |words: &str, title: &str, field| {
+        let label = Widget { title: title.into(), ..Widget::label(words) };
+        vec![label, Widget::field(model, words, field)]
+    };
     match settings.kind {
         TriggerKind::Pulse => {
-            rows.push(time("longer than", Field::PulseMin));
-            rows.push(time("shorter than", Field::PulseMax));
+            rows.push(time("longer than", "pulses of this width or wider  (T)", Field::PulseMin));
+            rows.push(time(
+                "shorter than",
+                "pulses of this width or narrower; 0: of a division  (T)",
+                Field::PulseMax,
+            ));
         }
-        TriggerKind::Dropout => rows.push(time("without edge for", Field::Dropout)),
+        TriggerKind::Dropout => rows.push(time("without edge for", "0: a division  (T)", Field::Dropout)),
         _ => {}
     }
+    rows
+}
+
+/// The last triggers.
+pub(crate) fn segment_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let mut rows = Vec::new();
     let segments = model.segments();
     let newest = segments.first().map_or(0.0, |segment| segment.at);
-    let (rate, unit) = (model.picture.rate_or_one(), model.picture.axis_unit());
+    let (rate, unit) = (model.seen.picture.rate_or_one(), model.seen.picture.axis_unit());
     if segments.is_empty() {
         rows.push(vec![Widget::label("none yet: choose auto, normal or single")]);
     }
     for segment in segments {
         let age = Engineering::new((segment.at - newest) / rate, unit).digits(4).to_string();
         let words = if segment.is_there { age } else { "no longer held".into() };
-        let row = Widget::deed(words, "show it  ({ and })", Deed::Trigger(segment.at)).is("entry");
-        let mut row = vec![Widget { is_on: Some(segment.is_shown), ..row }];
+        let mark = if segment.label.is_some() { "unpin" } else { "pin" };
+        let pin = Widget::pressed(mark, "keep in the list  (P)", Press::Pin(segment.at)).is("small");
+        let row = Widget::pressed(words, "show it  ({ and })", Press::Trigger(segment.at)).is("entry");
+        let mut row = vec![
+            Widget { is_off: !segment.is_there, ..pin },
+            Widget { is_on: Some(segment.is_shown), ..row },
+        ];
         if segment.label.is_some() {
             row.push(Widget::field(model, "label of the trigger", Field::PinLabel(segment.at)));
-        }
-        if segment.is_shown {
-            let mark = if segment.label.is_some() { "unpin" } else { "pin" };
-            row.push(Widget::button(mark, "keep in the list  (P)", Action::Pin));
         }
         rows.push(row);
     }
@@ -226,7 +267,7 @@ fn trigger_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
 
 /// How far a search came, and what it found: around what is shown, where that is more than a list holds.
 fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
-    let Some(found) = &model.found else { return Vec::new() };
+    let Some(found) = &model.open.found else { return Vec::new() };
     let ask = Action::Ask(Question::Find);
     let mut rows = vec![
         vec![Widget::button(found.words.clone(), "search for something else  (\")", ask).is("wide")],
@@ -239,13 +280,14 @@ fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let shown = found.events.iter().position(|event| model.is_found_shown(*event));
     let from = shown.unwrap_or(0).saturating_sub(LISTED_MAX / 2);
     for (place, event) in found.events.iter().enumerate().skip(from).take(LISTED_MAX) {
-        let row = Widget::deed(model.event_words(*event), "show it  ({ and })", Deed::Found(place));
+        let row = Widget::pressed(model.event_words(*event), "show it  ({ and })", Press::Found(place));
         rows.push(vec![Widget { is_on: Some(shown == Some(place)), ..row.is("entry") }]);
     }
     rows
 }
 
-fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+/// What can be changed at the source.
+pub(crate) fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let mut rows = Vec::new();
     if model.generator.is_there() {
         let run = if model.generator.is_paused { "go on" } else { "pause" };
@@ -257,7 +299,8 @@ fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         ]);
         let wave = |wave: &String| {
             let is_on = model.generator.wave.as_ref() == Some(wave);
-            let row = Widget::deed(wave.as_str(), "waveform of all channels  (F)", Deed::Wave(wave.clone()));
+            let row =
+                Widget::pressed(wave.as_str(), "waveform of all channels  (F)", Press::Wave(wave.clone()));
             Widget { is_on: Some(is_on), ..row }
         };
         rows.push(model.generator.waves().iter().map(wave).collect());

@@ -1,0 +1,104 @@
+//! Levels that a comparator compares with.
+
+use std::fmt::Debug;
+use std::ops::{Add, Sub};
+
+use crate::simd::{IntegerThresholds, Kernels, RealThresholds};
+
+/// The arithmetic of levels: sums and differences may lie beyond the range of samples, and are then never, or always, passed.
+pub trait Levels: Kernels {
+    /// Distance of two values, not negative: what a hysteresis is given in.
+    type Distance: Copy + Debug + Send + Default + PartialEq;
+    /// A level, a distance, and sums of them.
+    type Level: Copy + Debug + Send + PartialOrd + Add<Output = Self::Level> + Sub<Output = Self::Level>;
+    /// A level is a boundary between what is at or above it and what is below: this one has `value` above it.
+    fn level(value: Self) -> Self::Level;
+    /// A distance as one.
+    fn distance(distance: Self::Distance) -> Self::Level;
+    /// The next level: what is at or above it is more than `level`, and what is below it is `level` or less.
+    fn next(level: Self::Level) -> Self::Level;
+    /// The lowest level that is not below `value`, or as near as there is one.
+    fn level_up(value: f64) -> Self::Level;
+    /// The highest level that is not above `value`, or as near as there is one.
+    fn level_down(value: f64) -> Self::Level;
+    /// Above is `sample >= high`, below is `sample < low`.
+    fn thresholds(high: Self::Level, low: Self::Level) -> Self::Thresholds;
+    /// Whether it can be a level.
+    fn is_level(value: Self) -> bool;
+    /// Whether it can be a distance.
+    fn is_distance(distance: Self::Distance) -> bool;
+}
+
+impl Levels for i16 {
+    type Distance = u16;
+    type Level = i32;
+
+    fn level(value: i16) -> i32 {
+        value.into()
+    }
+
+    fn distance(distance: u16) -> i32 {
+        distance.into()
+    }
+
+    fn next(level: i32) -> i32 {
+        level + 1
+    }
+
+    fn level_up(value: f64) -> i32 {
+        value.ceil() as i32
+    }
+
+    fn level_down(value: f64) -> i32 {
+        value.floor() as i32
+    }
+
+    fn thresholds(high: i32, low: i32) -> IntegerThresholds {
+        IntegerThresholds::new(high, low)
+    }
+
+    fn is_level(_: i16) -> bool {
+        true
+    }
+
+    fn is_distance(_: u16) -> bool {
+        true
+    }
+}
+
+impl Levels for f32 {
+    type Distance = f32;
+    type Level = f32;
+
+    fn level(value: f32) -> f32 {
+        value
+    }
+
+    fn distance(distance: f32) -> f32 {
+        distance
+    }
+
+    fn next(level: f32) -> f32 {
+        level.next_up()
+    }
+
+    fn level_up(value: f64) -> f32 {
+        value as f32
+    }
+
+    fn level_down(value: f64) -> f32 {
+        value as f32
+    }
+
+    fn thresholds(high: f32, low: f32) -> RealThresholds {
+        RealThresholds { high, low }
+    }
+
+    fn is_level(value: f32) -> bool {
+        value.is_finite()
+    }
+
+    fn is_distance(distance: f32) -> bool {
+        distance.is_finite() && distance >= 0.0
+    }
+}

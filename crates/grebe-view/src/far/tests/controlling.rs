@@ -1,0 +1,104 @@
+//! Controls of a source, by who may use them.
+
+use super::*;
+use crate::model::generator::{GeneratorRemote, GeneratorWish};
+use crate::model::keeper::{KeptStretch, StretchKeeper};
+use crate::model::receiver::{ReceiverRemote, Tuned};
+
+/// A source whose generator, receiver and keeper note what they are told.
+fn controlled(noted: &Arc<Mutex<Vec<String>>>) -> SharedControls {
+    let note = |noted: &Arc<Mutex<Vec<String>>>, words: String| noted.lock().unwrap().push(words);
+    let (told, tuned, kept) = (noted.clone(), noted.clone(), noted.clone());
+    let now = Arc::new(Mutex::new(Tuned { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None }));
+    let later = now.clone();
+    SharedControls::new(SourceControls {
+        generator: Some(GeneratorRemote {
+            waves: vec!["sine".into(), "square".into()],
+            tell: Box::new(move |wish| match wish {
+                GeneratorWish::Rate(rate_hz) if rate_hz > 1e6 => Err("too fast for me".into()),
+                wish => {
+                    note(&told, format!("{wish:?}"));
+                    Ok(())
+                }
+            }),
+        }),
+        receiver: Some(ReceiverRemote {
+            tuned: Box::new(move || *now.lock().unwrap()),
+            tune: Box::new(move |wanted| {
+                *later.lock().unwrap() = wanted;
+                note(&tuned, format!("{} {:?}", wanted.frequency_hz, wanted.gain_db));
+                Ok(())
+            }),
+        }),
+        keeper: Some(StretchKeeper {
+            last: "the last 20 s".into(),
+            keep: Box::new(move |stretch| {
+                note(&kept, format!("{stretch:?}"));
+                let (said, told) = std::sync::mpsc::channel();
+                said.send("kept in x.sigmf-meta".into()).unwrap();
+                told
+            }),
+        }),
+    })
+}
+
+#[test]
+fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
+    let (_feed, there) = ScopeFeed::new(1 << 20);
+    let noted = Arc::default();
+    let controls = controlled(&noted);
+    let tuned = Tuned { frequency_hz: 433.92e6, rate_hz: 1e6, gain_db: Some(20.0) };
+    let screen = || KeptStretch::Screen { samples: 10..20, rate_hz: 1e3 };
+    let mut pair = pair_with(&there, controls.clone(), Right::Control);
+    pair.carry();
+    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
+    let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
+    assert_eq!(generator.waves, ["sine", "square"]);
+    assert_eq!(((receiver.tuned)().frequency_hz, keeper.last.as_str()), (1e8, "the last 20 s"));
+    (generator.tell)(GeneratorWish::Wave("square".into())).unwrap();
+    (generator.tell)(GeneratorWish::Rate(5e5)).unwrap();
+    (receiver.tune)(tuned).unwrap();
+    assert_eq!((receiver.tuned)(), tuned, "what is counted from it is counted from what was asked");
+    let told = (keeper.keep)(screen());
+    pair.carry();
+    assert_eq!(
+        *noted.lock().unwrap(),
+        [
+            "Wave(\"square\")",
+            "Rate(500000.0)",
+            "433920000 Some(20.0)",
+            "Screen { samples: 10..20, rate_hz: 1000.0 }"
+        ]
+    );
+    assert_eq!(told.try_recv().unwrap(), "kept in x.sigmf-meta");
+    assert_eq!(pair.session.take_changed().unwrap(), "samples 10 to 20 kept");
+    // What the source refuses comes back in words.
+    (generator.tell)(GeneratorWish::Rate(2e6)).unwrap();
+    pair.carry();
+    assert_eq!((pair.scope.status())().notice.as_deref(), Some("too fast for me"));
+    pair.scope.lost("it was cut");
+    assert!((generator.tell)(GeneratorWish::TogglePause).unwrap_err().contains("no connection"));
+
+    noted.lock().unwrap().clear();
+    let mut pair = pair_with(&there, controls, Right::Look);
+    pair.carry();
+    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
+    let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
+    for refused in [(generator.tell)(GeneratorWish::TogglePause), (receiver.tune)(tuned)] {
+        assert!(refused.unwrap_err().contains("--control"));
+    }
+    assert!((keeper.keep)(KeptStretch::Last).try_recv().unwrap().contains("--control"));
+    // Also where the viewer's end does not ask itself.
+    for wish in [
+        r#""pause""#,
+        r#"{"wave":"sine"}"#,
+        r#"{"tune":{"frequency_hz":1,"rate_hz":1}}"#,
+        r#"{"keep":{"number":1}}"#,
+    ] {
+        pair.session.take(&format!(r#"{{"control":{wish}}}"#), monotonic_ns()).unwrap();
+    }
+    assert_eq!(pair.session.take_changed(), None);
+    pair.carry();
+    assert!(noted.lock().unwrap().is_empty(), "nothing was changed");
+    assert!((pair.scope.status())().notice.unwrap().contains("--control"));
+}

@@ -1,0 +1,76 @@
+//! The bars of buttons above the traces and the panes beside them.
+
+use super::action::{Action, Question, Step};
+use super::setting::Setting;
+use super::view_model::ViewModel;
+use super::widget::Widget;
+use crate::data::trigger::TriggerMode;
+
+/// What is shown beside the traces.
+pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
+    let (show, is_measuring) = (model.controls.show, model.controls.is_measuring);
+    let measured = "a table of measurements  (v), with statistics  (V)";
+    let spectra = "levels by frequency  (f); the waterfall too  (w)";
+    vec![
+        Widget::toggle("measure", measured, Action::Measure, is_measuring),
+        Widget::toggle("waterfall", "levels by frequency and time  (w)", Action::Waterfall, show.waterfall),
+        Widget::toggle("spectrum", spectra, Action::Spectrum, show.spectrum),
+        Widget::toggle("XY", "one channel over another: a constellation  (@)", Action::Xy, show.xy),
+        Widget::toggle("channels", "names, scales, colours  (l)", Action::Channels, show.channel_panel),
+    ]
+}
+
+/// The modes of the trigger.
+pub(crate) fn trigger_modes(model: &ViewModel) -> Vec<Widget> {
+    let mode = model.controls.mode(&model.seen.picture);
+    let toggle =
+        |(choice, words, title)| Widget::toggle(words, title, Action::Trigger(choice), mode == choice);
+    MODES.map(toggle).to_vec()
+}
+
+pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
+    let settings = model.controls.spectrum;
+    let averages = match settings.averages {
+        1 => "no average".into(),
+        count => format!("average {count}"),
+    };
+    let is_marked = model.controls.show.harmonics;
+    vec![
+        Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
+        Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
+        Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
+        Widget::choice(settings.window.name(), "weighting of the samples  (W)", Setting::Weighting),
+        Widget::choice(averages, "spectra that are averaged  (A)", Setting::Averages),
+        Widget::toggle("hold", "keep the highest levels  (H)", Action::PeakHold, settings.is_peak_held),
+        Widget::toggle(
+            "harmonics",
+            "mark the harmonics of the highest peak  (#)",
+            Action::Harmonics,
+            is_marked,
+        ),
+        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
+    ]
+}
+
+pub(crate) fn waterfall_controls() -> Vec<Widget> {
+    vec![
+        Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
+        Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
+    ]
+}
+
+pub(crate) fn xy_controls() -> Vec<Widget> {
+    vec![
+        Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
+        Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
+        Widget::button("symbol rate\u{2026}", "a point a symbol  (')", Action::Ask(Question::SymbolRate)),
+        Widget::button("\u{d7}", "close  (@)", Action::Xy),
+    ]
+}
+
+const MODES: [(TriggerMode, &str, &str); 4] = [
+    (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
+    (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
+];
