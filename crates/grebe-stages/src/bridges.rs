@@ -358,7 +358,7 @@ mod tests {
     fn any_port_is_for_listeners_only() {
         assert!(HostPort::new("127.0.0.1", 0).to_listen().is_ok());
         let error = HostPort::new("127.0.0.1", 0).to_send().unwrap_err().to_string();
-        assert!(error.starts_with("'127.0.0.1:0' has no receiver's port"), "{error}");
+        assert!(error.starts_with("'127.0.0.1:0' has port 0"), "{error}");
     }
 
     #[test]

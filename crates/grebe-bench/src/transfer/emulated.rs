@@ -210,6 +210,6 @@ mod tests {
         let error = run(&Options::default(), Path::new("/no/such/emulator"), &[], &mut |_| {}).unwrap_err();
         let error = error.to_string();
         let is_root = !error.contains("needs");
-        assert!(error.contains("--wanlink") && (!is_root || error.contains("no such program")), "{error}");
+        assert!(error.contains("--wanlink") && (!is_root || error.contains("program not found")), "{error}");
     }
 }

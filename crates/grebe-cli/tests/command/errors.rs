@@ -57,7 +57,7 @@ fn wrong_usage_is_two() {
         refused(&["play", "x.wav", "--to", to, "--json"], 2, &["would both write to standard output"]);
     }
     refused(&["sg", "--frequency", "high"], 2, &["give a frequency in hertz"]);
-    refused(&["sg", "--to", "vrt://127.0.0.1:0"], 2, &["'127.0.0.1:0' has no receiver's port"]);
+    refused(&["sg", "--to", "vrt://127.0.0.1:0"], 2, &["'127.0.0.1:0' has port 0"]);
     for listen in ["8080", ":8080", "localhost:80"] {
         refused(&["serve", "synth:", "--listen", listen], 2, &["give ADDRESS:PORT", "0.0.0.0:4780"]);
     }

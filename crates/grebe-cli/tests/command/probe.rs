@@ -267,7 +267,7 @@ fn what_keeps_ssh_from_starting_the_server_is_said() {
     }
     let none = grebe(&["probe", "ssh://127.0.0.1"]).env("PATH", "/nowhere").stderr(Stdio::piped()).spawn();
     let said = text(&finish(none.unwrap()).stderr);
-    assert!(said.contains("no `ssh` on this machine"), "{said}");
+    assert!(said.contains("`ssh` is not installed on this machine"), "{said}");
 }
 
 #[cfg(unix)]

@@ -129,7 +129,7 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     let file = folder.path().join("y.sigmf-meta");
     let mut recorder = grebe(&["record", plain, file.to_str().unwrap(), "--samples", "10"]);
     let (child, said, _stderr) = until_listening(&mut recorder);
-    assert!(said.contains("what is lost on the way cannot be seen"), "{said}");
+    assert!(said.contains("losses on the network cannot be seen"), "{said}");
     let address = said.split("listening on ").nth(1).unwrap().trim();
     socket.send_to(&[7; 10], address).unwrap();
     assert_eq!(finish(child).status.code(), Some(0));

@@ -192,7 +192,7 @@ mod tests {
         report.down = Direction { knee_bps: None, limit: Some(LimitedBy::Link), ..report.down };
         conclude(&mut report, &[]);
         let text = report.verdict.join("\n");
-        assert!(text.contains("up: there was not enough") && !text.contains("down: there"), "{text}");
+        assert!(text.contains("up: too little time or data") && !text.contains("down: too little"), "{text}");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn samples_of_another_type_and_channels_that_are_not_there_are_errors() {
     let mut file = SampleFile::open(&path).unwrap();
     let block = file.block(3, 4).unwrap();
     assert_eq!(block.channel::<Complex<f32>>(1).unwrap().len(), 4);
-    assert!(block.channel::<f32>(1).unwrap_err().to_string().starts_with("the samples are cf32, and f32 is"));
+    assert!(block.channel::<f32>(1).unwrap_err().to_string().starts_with("the samples are cf32, but f32 is"));
     assert!(block.channel::<Complex<f32>>(2).unwrap_err().to_string().contains("the stream has 2"));
     assert!(block.channel_bytes(2).is_err());
 }

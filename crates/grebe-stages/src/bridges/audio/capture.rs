@@ -281,7 +281,7 @@ mod tests {
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
         let source = RawSource::new(Capture::new(device, settings()), Capture::wait, raw);
         let error = StageBench::new(source).unwrap().end().unwrap_err().to_string();
-        assert!(error.contains("it was unplugged"), "{error}");
+        assert!(error.contains("was unplugged"), "{error}");
     }
 
     #[test]

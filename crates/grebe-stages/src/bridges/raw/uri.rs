@@ -252,7 +252,7 @@ mod tests {
             ("pipe:?format=i16&channels=256", "give 1 to 255"),
             ("pipe:?format=i16&skip=4", "which are for datagrams"),
             ("tcp://h:1?format=i16&interleave=block", "which are for datagrams"),
-            ("udp://:1?format=i16&skip=4&seq=4:u32", "give skip=8 at least"),
+            ("udp://:1?format=i16&skip=4&seq=4:u32", "give skip=8 or more"),
             ("udp://:1?format=i16&seq=u32", "as in 4:u32le"),
             ("udp://:1?format=i16&listen", "which is for tcp://"),
             ("pipe:?format=i16&reconnect", "reconnect, which is for tcp:// and serial:"),
