@@ -250,7 +250,7 @@ fn receivers() -> Vec<Input> {
         Input::file(
             kind,
             "wide.sdriq",
-            sdriq(2_400_000, 24, &vec![0; 80]),
+            sdriq(2_400_000, 24, &[0; 80]),
             Came::Noted(Is(2.4e6, 10, 1), "are read as"),
         ),
         Input::file(kind, "sum.sdriq", broken, Came::Noted(Is(1e6, 100, 1), "checksum")),
