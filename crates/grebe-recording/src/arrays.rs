@@ -52,7 +52,8 @@ impl Asked {
         })
     }
 
-    /// The array that was asked for, or the only one; the rate from the name, or from a number that is called so.
+    /// The requested array, or the only one. The rate comes from the file name, or from a number with a name
+    /// of a rate.
     pub(crate) fn choose(&self, written: &Path, arrays: &[Listed]) -> Result<Chosen, Error> {
         let list = |what: &str| {
             let all: Vec<String> = arrays

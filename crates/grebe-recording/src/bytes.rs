@@ -119,7 +119,7 @@ impl Bytes {
 }
 
 impl Striped {
-    /// What is left of the stripe that has this byte.
+    /// The rest of the stripe that contains this byte.
     fn from(&self, at: u64) -> io::Result<Stripe> {
         let behind = self.stripes.partition_point(|stripe| stripe.at + stripe.bytes <= at);
         let stripe = self.stripes.get(behind).ok_or(ErrorKind::UnexpectedEof)?;
@@ -127,7 +127,7 @@ impl Striped {
         Ok(Stripe { at, from: stripe.from + passed, bytes: stripe.bytes - passed, ..*stripe })
     }
 
-    /// What of a stretch of the whole stands in one of the files.
+    /// The part of a stretch of the whole that lies in one of the files.
     fn own(&self, file: usize, stretch: &Range<u64>) -> Range<u64> {
         let within = |stripe: &&Stripe| {
             stripe.file == file && stripe.at < stretch.end && stripe.at + stripe.bytes > stretch.start
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Two files that take turns of 3, 4, 5, ... bytes, and what they are together.
+    /// Two files that alternate in pieces of 3, 4, 5, ... bytes, and their joined content.
     fn two() -> (Bytes, Vec<u8>) {
         let (mut files, mut stripes, mut whole) = ([Vec::new(), Vec::new()], Vec::new(), Vec::new());
         for number in 0..40 {

@@ -9,13 +9,13 @@
 //! ```
 //! A [`Tap`] lends the blocks to somebody else as well, who may be late.
 //!
-//! The one who appends fills blocks and lends them to the engine; it waits only when all blocks are lent. So the memory that was
-//! granted is what a stall of the disk may last. The page cache is no such memory: it takes all until a limit is
-//! reached, and then nothing for seconds.
+//! The producer fills blocks and lends them to the engine. It waits only when all blocks are lent, so the
+//! granted memory covers a stall of the disk. The page cache cannot do that: it accepts everything up to a
+//! limit, and then nothing for seconds.
 //!
-//! A write that bypasses the page cache begins and ends at multiples of the device's block. What a block has behind the last
-//! multiple is carried to the front of the next one; at the end, and where samples come so slowly that they must not wait for
-//! a full block, it is written with zeros behind it, which the next write replaces.
+//! A write that bypasses the page cache begins and ends at multiples of the device's block. Bytes after the
+//! last multiple move to the front of the next block. At the end, and when slow samples cannot wait for a
+//! full block, they are written padded with zeros, and the next write replaces them.
 
 mod backend;
 mod engine;
@@ -50,7 +50,7 @@ pub use self::measure::{DiskMeasure, measure_disk};
 pub(super) use self::sums::{SUMMED_BYTES, Summed};
 pub(super) use self::tap::{Lag, Tap, Tapped};
 
-/// What this user may still write to the file system of a folder, in bytes; `None` where the system does not tell.
+/// Bytes that this user may still write to the file system of a folder; `None` if the system does not tell.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     free_bytes_of(&File::open(folder).ok()?)
 }
@@ -60,7 +60,7 @@ pub(super) fn free_bytes_of(file: &File) -> Option<u64> {
     sys::free_bytes(file)
 }
 
-/// Memory, and a thread that writes what stands in it. Ends, when it is dropped, with what was handed over.
+/// Memory, and a thread that writes its content. When dropped, it ends after all handed-over blocks.
 #[derive(Debug)]
 pub(super) struct Disk {
     pool: Pool<()>,
@@ -80,7 +80,7 @@ pub struct DiskReport {
     pub is_direct: bool,
     /// The longest time in which no write came back although some were under way.
     pub longest_stall: Duration,
-    /// For how long in all there was no memory left, and the recorder waited for the disk.
+    /// Total time for which memory was exhausted and the recorder waited for the disk.
     pub waited: Duration,
     /// Bytes that wait for the disk, or are on the way to it, now.
     pub fill_bytes: u64,
@@ -95,7 +95,7 @@ pub struct DiskReport {
 }
 
 impl DiskReport {
-    /// Of both disks that a recording is on: of what adds up the sum, of what is longest the longer.
+    /// Combines the reports of two disks of a recording: sums of counts, the longer of maxima.
     pub(super) fn beside(&self, other: &Self) -> Self {
         Self {
             way: if self.way == other.way { self.way } else { WriteWay::Threads },
@@ -123,7 +123,7 @@ pub(super) struct Appender {
     offset: u64,
     /// Whether a block was handed over since the last call of [`Appender::cut_if_idle`].
     is_moving: bool,
-    /// Who else looks at the blocks.
+    /// Another reader of the blocks.
     tap: Option<Tap>,
 }
 
@@ -149,7 +149,8 @@ impl Disk {
         Ok(Self { pool, home, mailbox, progress, way, thread: Some(thread) })
     }
 
-    /// Goes on behind the bytes that a file has ([`DiskFile::begun`]); `tail` are those of them behind the last multiple of its alignment.
+    /// Continues after the bytes that a file has ([`DiskFile::begun`]); `tail` holds those after the last
+    /// multiple of its alignment.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -190,7 +191,7 @@ impl Disk {
         ((self.pool.chunks() - self.pool.available()) * self.pool.chunk_bytes()) as u64
     }
 
-    /// What it came to so far, in this file among others.
+    /// Totals so far, including those of earlier files.
     pub(super) fn report(&self, file: &DiskFile) -> DiskReport {
         let value = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let progress = &*self.progress;
@@ -342,7 +343,8 @@ impl Appender {
         (self.fill, self.carried) = (0, 0);
     }
 
-    /// Hands over `length` bytes of the block, and goes on in the next with what must be written again, or was not yet.
+    /// Hands over `length` bytes of the block. The next block begins with the bytes that must be written
+    /// again or were not yet written.
     fn replace(&mut self, disk: &Disk, mut next: ChunkMut<()>, length: usize) {
         let Some(block) = self.block.take() else {
             self.block = Some(next);
@@ -371,7 +373,7 @@ impl Appender {
     }
 }
 
-/// As large as a disk wants them, and small enough that the buffer has some for each file and for what is on its way.
+/// As large as a disk wants, and small enough that the buffer has several per file and for writes in flight.
 fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
     let share = buffer_bytes / (2 * files + backend::DEPTH);
     share.checked_ilog2().map_or(0, |bits| 1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)

@@ -15,10 +15,10 @@ use self::stored::Stored;
 /// How a sample stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
-    /// What it is in a stream.
+    /// Format in a stream.
     pub format: SampleFormat,
     order: Order,
-    /// What it is in the file, where no stream has such samples.
+    /// Format in the file, if no stream has such samples.
     stored: Option<Stored>,
 }
 
@@ -44,7 +44,8 @@ impl Encoding {
         Self::new(format, Order::Little)
     }
 
-    /// By any name that is in use, with `be` or `le` behind it: GNU Radio's, those of inspectrum, Universal Radio Hacker and the programs of receivers.
+    /// Parses any name in use, with `be` or `le` after it: the names of GNU Radio, inspectrum, Universal
+    /// Radio Hacker and receiver programs.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let ordered = |ending: &str, order| Self::known(name.strip_suffix(ending)?, order);
@@ -70,7 +71,7 @@ impl Encoding {
         Some(Self::new(format, order))
     }
 
-    /// What a format may be, for people.
+    /// Supported formats, for messages.
     pub fn names() -> String {
         let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
         format!("one of {all}, i24, u16, u32, ci32, cu16, cf64, with be behind it for big-endian")

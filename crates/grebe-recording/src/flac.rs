@@ -52,7 +52,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
                 Err(error) => Err(error),
             };
             if let Err(error) = decoded {
-                // What came before is good.
+                // Samples before the flaw are good.
                 flaw = Some(error.to_string());
                 return Ok(());
             }

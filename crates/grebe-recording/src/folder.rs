@@ -15,7 +15,7 @@ pub fn newest_recording(folder: &Path) -> Option<PathBuf> {
     Some(missing_collection_of(&newest).unwrap_or(newest))
 }
 
-/// What to name instead of a folder.
+/// Suggests what to name instead of a folder.
 pub(super) fn what_is_in(folder: &Path) -> String {
     match newest_recording(folder) {
         Some(path) => format!("is a folder: name a recording in it; the newest is {}", path.display()),

@@ -17,7 +17,7 @@ use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked::{self, plain_name};
 use crate::wav;
 
-/// What the name of a raw file says.
+/// Parameters in the name of a raw file.
 #[derive(Debug, PartialEq)]
 struct Name {
     path: PathBuf,
@@ -212,8 +212,8 @@ mod tests {
         assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
     }
 
-    /// The endings of its `InputSource::openFile`, and those of complex 32-bit integers: what it opens has the same meaning here, or the
-    /// refusal says how to convert it.
+    /// Extensions of inspectrum's `InputSource::openFile`, and those of complex 32-bit integers: files that
+    /// inspectrum opens have the same meaning here, or the refusal says how to convert them.
     #[test]
     fn what_inspectrum_opens_is_opened_or_can_be_converted() {
         let opened = [

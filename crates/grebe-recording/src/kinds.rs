@@ -1,4 +1,4 @@
-//! What the name of a file says of its format.
+//! File kinds by file name.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the names that receivers' programs give to files say of the samples: rate, frequency, time and format.
+//! Rate, frequency, time and format from file names that receiver programs choose.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use crate::encoding::Encoding;
 use crate::path_query::split;
 use crate::unpacked::plain_name;
 
-/// What a name says, or a text beside the file.
+/// Values from a name, or from a text file beside it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct NameFacts {
     pub(crate) rate_hz: Option<f64>,
@@ -20,7 +20,7 @@ pub(crate) struct NameFacts {
     pub(crate) format: Option<Encoding>,
     /// Whether two channels are I and Q; `Some(false)`: they are sound.
     pub(crate) iq: Option<bool>,
-    /// What says it, where that is another file.
+    /// The other file that provides them, if any.
     beside: Option<PathBuf>,
 }
 
@@ -121,7 +121,7 @@ impl NameFacts {
     }
 }
 
-/// A name as it was typed, with what is to be typed behind it.
+/// A typed name, and the query to add to it.
 #[derive(Debug)]
 pub(crate) struct Hint<'a> {
     written: &'a Path,
@@ -138,7 +138,7 @@ impl<'a> Hint<'a> {
         let key = pair.split('=').next().unwrap_or(pair);
         match split(self.written) {
             (path, Some(query)) => {
-                // What is typed twice is refused.
+                // A key typed twice is refused.
                 let others = query.split('&').filter(|other| other.split('=').next() != Some(key));
                 let pairs: Vec<&str> = others.filter(|other| !other.is_empty()).chain([pair]).collect();
                 format!("'{}?{}'", path.display(), pairs.join("&"))
@@ -152,7 +152,7 @@ impl<'a> Hint<'a> {
     }
 }
 
-/// What HackRF's PortaPack writes beside `BBD_0001.C16`: `BBD_0001.TXT`.
+/// Reads the file that HackRF's PortaPack writes beside `BBD_0001.C16`: `BBD_0001.TXT`.
 fn porta_pack(path: &Path) -> Option<(PathBuf, Option<f64>, Option<f64>)> {
     let extension = path.extension()?;
     if !["c16", "c8"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {

@@ -17,7 +17,7 @@ use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked;
 
-/// What the header says.
+/// Content of the header.
 #[derive(Debug, PartialEq)]
 struct Array {
     encoding: Encoding,
@@ -90,7 +90,7 @@ pub(super) fn read(
         .whole(is_whole && behind_bytes == 0))
 }
 
-/// What stands before so many samples of this format.
+/// The header of a file with this format and length.
 pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) -> Vec<u8> {
     let kind = match format {
         SampleFormat::I8 | SampleFormat::Ci8 => "|i1",
@@ -167,7 +167,7 @@ impl Array {
         Ok((Self::of(words)?, offset as u64))
     }
 
-    /// What the dictionary says.
+    /// Parses the dictionary.
     fn of(words: &str) -> Result<Self, String> {
         let kind = value(words, "descr")?;
         let kind = kind
@@ -228,16 +228,16 @@ impl Array {
     }
 }
 
-/// What stands behind a name of the dictionary.
+/// The value of a key in the dictionary.
 fn value<'a>(words: &'a str, name: &str) -> Result<&'a str, String> {
     let behind = words.split_once(&format!("'{name}':")).map(|(_, behind)| behind.trim_start());
     behind.ok_or_else(|| format!("its header does not say '{name}'"))
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// With the version and the length of what follows.
+/// Magic, version and header length.
 const PREFIX_BYTES: usize = 10;
-/// What NumPy itself reads of a file that it does not trust is less.
+/// NumPy itself accepts less from untrusted files.
 pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]

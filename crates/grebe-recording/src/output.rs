@@ -18,7 +18,7 @@ use crate::error::Error;
 /// ```
 ///
 /// # Errors
-/// What the system says; a regular file that was there is as it was then.
+/// The system's error. An existing regular file is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = fs::metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
@@ -50,8 +50,8 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// The name of a recording, for one recorder at a time. A lock file holds it, which a recorder that is killed leaves behind
-/// unlocked; so the name is taken by what it is, however it was written.
+/// Reserves the name of a recording for one recorder. A lock file holds it, which a killed recorder leaves
+/// unlocked. The lock identifies the resolved path, however it was written.
 #[derive(Debug)]
 pub(crate) struct NameLock {
     path: PathBuf,
@@ -68,7 +68,7 @@ impl NameLock {
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(Error::Busy { path: meta.to_owned() });
             }
-            // Who held it before may have removed it meanwhile.
+            // A previous holder may have removed it meanwhile.
             if is_there(&file, &path) {
                 return Ok(Self { path, _file: file });
             }

@@ -31,14 +31,14 @@ pub struct PlayOptions {
     pub flush_every: Duration,
 }
 
-/// Plays a recording with the gaps that were recorded, and says of the stream what the file says: also when its samples were made,
-/// and what it labels. A gap is a jump in the sample index; the frames say that the source dropped those samples.
+/// Plays a recording with its recorded gaps, and sends the file's description, sample times and annotations.
+/// A gap is a jump in the sample index; the frames mark those samples as dropped by the source.
 ///
-/// The frames keep the recorded rate whatever the speed, and their stamps say when they were sent, by this machine's clock: so no
-/// description says how that relates to UTC, which would make of what was recorded something that is made now. Where the file does not
-/// say when its samples were made, the description says that.
+/// Frames keep the recorded rate at any speed, and their stamps are send times by this machine's clock.
+/// Descriptions do not relate those to UTC, because that would make a recording look live. If the file has no
+/// sample times, the description says so.
 ///
-/// A file can wait, so nothing is left out where consumers are slow.
+/// A file can wait, so slow consumers lose nothing.
 #[derive(Debug)]
 pub struct FileSource {
     file: SampleFile,
@@ -71,7 +71,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Plays `file` as the options say; and what a person should know of what is not sent.
+    /// Plays `file` with these options; returns a notice about metadata that are not sent.
     pub fn new(mut file: SampleFile, options: PlayOptions) -> (Self, Option<String>) {
         let samples =
             0..options.samples.filter(|_| !options.repeat).unwrap_or(u64::MAX).min(file.len_samples());
@@ -136,7 +136,7 @@ impl FileSource {
         let index = segment.first_sample_index + (self.position - segment.position) + self.index_offset;
         match index.checked_sub(self.next_index) {
             Some(gap) => self.gaps_samples += gap,
-            // Another stream was recorded behind the first, and is played as another stream.
+            // Another stream was recorded after the first, and plays as another stream.
             None => {
                 self.sequence = 0;
                 self.taken = None;
@@ -159,7 +159,7 @@ impl FileSource {
         self.taken = taken;
     }
 
-    /// Whether a sample was made when it must have been by what was said before, as well as a file can say it.
+    /// Whether a sample's time fits the previous statement, within the resolution of a file.
     fn agrees(&self, index: u64, recorded: RecordedAt) -> bool {
         let Some(expected) = self.time_at(index).filter(|it| it.error_ns == recorded.error_ns) else {
             return false;
@@ -255,7 +255,7 @@ impl FileSource {
         Ok(())
     }
 
-    /// Of a frame of so many samples, the next ones; of none, where the stream ends.
+    /// Header of a frame with the next `block_samples` samples; 0 at the end of the stream.
     fn header(&self, block_samples: u32) -> Header {
         Header {
             sequence: self.sequence,
@@ -296,7 +296,7 @@ impl FileSource {
     }
 }
 
-/// What the last digit of a file's times is worth, where it has microseconds.
+/// Resolution of times in a file with microseconds.
 const DIGIT: Duration = Duration::from_micros(1);
 
 impl Stage for FileSource {
@@ -308,7 +308,7 @@ impl Stage for FileSource {
         let due = self.due_sample();
         let next = due + self.next_block();
         let left = match self.schedule {
-            // What is behind a gap does not come with what is before it.
+            // Frames do not span a gap.
             Some(_) => self.file.segment_at(self.position).end() - self.position,
             None => self.file.len_samples() - self.position,
         };

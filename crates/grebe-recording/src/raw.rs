@@ -26,9 +26,9 @@ pub(crate) struct RawFile {
     selected: Option<Vec<usize>>,
     /// Where sample 0 stands.
     offset_bytes: u64,
-    /// What is read of it, where that is not all behind that; in order.
+    /// Pieces to read, in order, if that is not all bytes from the offset.
     pieces: Vec<Piece>,
-    /// What was read and is not taken apart yet; empty where nothing needs to be.
+    /// Bytes read and not yet deinterleaved; empty if nothing needs that.
     bytes: Vec<u8>,
 }
 
@@ -66,8 +66,8 @@ impl RawFile {
         Self { file, offset_bytes: 0, ..self }
     }
 
-    /// Files of the same kind, of which these stretches follow each other, as one; each names its file by number. What is read of
-    /// them is all of them.
+    /// Joins files of the same kind into one whose stretches follow each other; each piece names its file by
+    /// number. The pieces cover all of them.
     pub(crate) fn striped(files: Vec<Self>, pieces: &[(usize, Piece)]) -> Result<Self, Error> {
         let first = &files[0];
         let frame_bytes = first.frame_bytes();
@@ -83,7 +83,7 @@ impl RawFile {
         let others = files[1..].iter().map(|file| file.path.clone()).collect();
         let reader = |file: Self| match file.file {
             Bytes::File(reader) => Ok(reader),
-            // Files that take turns already are no recording of one disk.
+            // Files that already alternate are not a recording of one disk.
             Bytes::Striped(_) => {
                 Err(Error::Content { path: file.path, what: "takes turns already".to_owned() })
             }
@@ -127,7 +127,7 @@ impl RawFile {
         self.selected.as_ref().map_or(self.channels, Vec::len)
     }
 
-    /// Begins so many samples later.
+    /// Skips the first samples.
     pub(crate) fn skip(&mut self, samples: u64) {
         if self.pieces.is_empty() {
             self.offset_bytes += samples * self.frame_bytes();
@@ -141,7 +141,7 @@ impl RawFile {
         }
     }
 
-    /// Only these pieces of what it was so far.
+    /// Restricts the file to these pieces.
     pub(crate) fn pick(mut self, pieces: &[Piece]) -> Self {
         let (mut picked, mut at): (Vec<Piece>, u64) = (Vec::with_capacity(pieces.len()), 0);
         for piece in pieces {
@@ -178,7 +178,7 @@ impl RawFile {
         let now = |channel: &usize| self.selected.as_ref().map_or(*channel, |selected| selected[*channel]);
         let selected: Vec<usize> = channels.iter().map(now).collect();
         let is_all = selected.iter().copied().eq(0..self.channels);
-        // What stands as it is in a stream needs no buffer; twice the same channel does not.
+        // Samples in stream layout need no buffer; the same channel twice does.
         let bytes = if is_all { self.bytes.len() } else { buffer_bytes(self.frame_bytes() as usize) };
         Ok(Self {
             path: self.path.clone(),
@@ -264,7 +264,7 @@ impl RawFile {
         let (mut at, end) = (position, position + length as u64);
         let sample_bytes = self.encoding.format.bytes();
         while at < end {
-            // The first of what is left; the others are found again, which costs less than a read.
+            // The first remaining stretch. Finding the others again costs less than a read.
             let next = self.stretches(at..end).next();
             let Some(samples) = next else { return Err(io::ErrorKind::UnexpectedEof.into()) };
             let out = &mut out[(at - position) as usize * sample_bytes..];

@@ -1,4 +1,4 @@
-//! Reading a file in order at the rate of the disk: threads read large pieces before they are asked for.
+//! Reads a file in order at the rate of the disk: threads read large pieces in advance.
 //!
 //! ```text
 //!   thread 0   piece 0, 3, 6, ...   --filled-->  \
@@ -112,7 +112,7 @@ impl FileReader {
 #[derive(Debug)]
 struct ReadAhead {
     workers: Vec<Worker>,
-    /// Whose piece comes next.
+    /// Thread whose piece comes next.
     turn: usize,
     piece: Option<Piece>,
 }
@@ -140,7 +140,7 @@ struct Plan {
 }
 
 impl ReadAhead {
-    /// `None` where there is no thread to be had.
+    /// `None` if the system gives no thread.
     fn start(file: &File, first: Range<u64>, again: Option<Range<u64>>, beside: usize) -> Option<Self> {
         let (threads, piece_bytes) = if beside == 0 { (THREADS, PIECE_BYTES) } else { (1, PIECE_BYTES / 2) };
         let plan = Plan { first, again, piece_bytes: piece_bytes as u64 };
@@ -207,7 +207,7 @@ impl Piece {
         let begin = bytes.start - bytes.start % system::ALIGN as u64;
         let skipped = (bytes.start - begin) as usize;
         let wanted = (bytes.end - begin) as usize;
-        // To the next boundary, which may lie behind the end of the file.
+        // To the next boundary, which may lie after the end of the file.
         let out = &mut memory.bytes_mut()[..wanted.next_multiple_of(system::ALIGN)];
         if source.read(begin, out, wanted)? < wanted {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -217,7 +217,7 @@ impl Piece {
 }
 
 impl Plan {
-    /// The pieces of one of so many threads.
+    /// The pieces of one of `threads` threads.
     fn pieces(self, number: usize, threads: usize) -> impl Iterator<Item = Range<u64>> {
         let in_first = count(&self.first, self.piece_bytes);
         (number as u64..).step_by(threads).map_while(move |piece| {
@@ -264,10 +264,10 @@ impl Aligned {
     }
 }
 
-/// With what the disk is told to do at once, 12 MiB at least: a stall of 10 ms at the disk's rate.
+/// With the outstanding reads per thread, at least 12 MiB: covers a stall of 10 ms at the disk's rate.
 const THREADS: usize = 3;
 const PIECE_BYTES: usize = 4 << 20;
-/// Who reads less does not want more, and what is read anyway needs no threads.
+/// Shorter reads want no more, and data read anyway need no threads.
 const STREAK_BYTES: u64 = 4 << 20;
 const LEFT_BYTES_MIN: u64 = 16 << 20;
 

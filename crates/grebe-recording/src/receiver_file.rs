@@ -17,7 +17,7 @@ use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked;
 use crate::xml_attribute::attribute;
 
-/// What a header says.
+/// Content of a header.
 struct Header {
     encoding: Encoding,
     offset_bytes: u64,
@@ -67,7 +67,8 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
     })
 }
 
-/// Opens a recording of a receiver of DAB: XML in its first kilobytes, which says where the samples begin and what they are.
+/// Opens a recording of a DAB receiver: XML in its first kilobytes gives the offset and the format of the
+/// samples.
 pub(super) fn open_uff(written: &Path) -> Result<SampleFile, Error> {
     open(written, |path, begin| {
         let text = String::from_utf8_lossy(begin);

@@ -33,7 +33,7 @@ pub struct RecordOptions {
     pub duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
-    /// Memory for what waits for the disk; as the writer has it where it is not given.
+    /// Memory for data that wait for the disk; default: the writer's.
     pub buffer_bytes: Option<usize>,
     /// How the data are written.
     pub way: WriteWay,
@@ -49,14 +49,15 @@ pub struct RecordOptions {
     pub bytes_max: Option<u64>,
     /// Other disks to take turns with: folders, or recordings there.
     pub more_disks: Vec<PathBuf>,
-    /// Is told which of the disks are left out while others go on, and why.
+    /// Receives each disk that fails while others continue, with the reason.
     pub left_out: Option<Sender<LeftOut>>,
 }
 
 /// Records what arrives, bit for bit, with a segment at each gap.
 ///
-/// The files are created when the first frame says how many channels there are. A sender that begins again is recorded as
-/// another segment; one that changes its format, its channels or its rate ends the recording with an error, and what was recorded is good.
+/// The first frame gives the number of channels; then the files are created. A restarted sender begins
+/// another segment. A sender that changes format, channels or rate ends the recording with an error, and the
+/// samples until then are good.
 #[derive(Debug)]
 pub struct SigmfSink {
     base: Base,
@@ -71,9 +72,9 @@ pub struct SigmfSink {
     begin_samples: u64,
     stream: Option<Header>,
     tracker: StreamTracker,
-    /// What the stream said last.
+    /// Latest description of the stream.
     described: Option<Arc<Description>>,
-    /// What it said, until the sample comes from which on it holds: a description, or that nothing is said any more.
+    /// Descriptions that apply from a later sample on; `None` withdraws the description.
     upcoming: VecDeque<Option<Arc<Description>>>,
     labels: HeardLabels,
     /// Samples per channel of the signal so far, gaps included: what a duration is of.
@@ -137,7 +138,7 @@ impl SigmfSink {
         Base::check_to_record(path)
     }
 
-    /// Takes what the stream says of itself: it holds instead of what was said of the same samples before.
+    /// Takes a description of the stream. It replaces an earlier one of the same samples.
     fn hear(&mut self, description: Option<Arc<Description>>) {
         let from = from_index(&description);
         while self.upcoming.len() == UPCOMING_MAX
@@ -214,7 +215,7 @@ impl SigmfSink {
         if let Some(length) = self.options.ring.filter(|_| self.series.is_none()) {
             let plan = RingPlan::of(length, header)?;
             self.series = Some(Series::ring(self.base.clone(), &plan)?);
-            // Whoever asked may not listen any more.
+            // The requester may be gone.
             let _ = self.options.ring_plan.take().map(|told| told.send(plan));
         }
         let default = SigmfSettings::default();
@@ -225,7 +226,7 @@ impl SigmfSink {
             overwrite: self.options.overwrite,
             buffer_bytes: self.options.buffer_bytes.unwrap_or(default.buffer_bytes),
             way: self.options.way,
-            // What is kept of a ring is put together anew.
+            // `save` assembles parts of a ring anew.
             checksum: self.options.ring.is_none(),
             summary: self.options.ring.is_none(),
             ..default
@@ -313,7 +314,7 @@ impl Stage for SigmfSink {
         if let Some(series) = &mut self.series {
             series.settle()?;
         }
-        // Whoever waits for more of it sees that nothing comes.
+        // Readers that wait for more see the end.
         self.names.clear();
         Ok(())
     }
@@ -335,7 +336,7 @@ impl Drop for SigmfSink {
     }
 }
 
-/// The first sample of which it is said; of nothing that is said, the next one.
+/// First sample to which the description applies; without a description, the next sample.
 fn from_index(description: &Option<Arc<Description>>) -> u64 {
     description.as_ref().map_or(0, |description| description.first_sample_index)
 }

@@ -10,8 +10,8 @@ use crate::sample_file::SampleFile;
 use crate::sigmf::is_misread;
 
 impl SampleFile {
-    /// What it says of its samples, each from its own first sample on, as its stream would say it: also when they were made, anew where
-    /// that would be read off wrongly.
+    /// Descriptions of its samples, each from its own first sample on, as its stream would send them. A new
+    /// one states the sample times where the old one would give wrong times.
     pub fn descriptions(&self) -> Vec<Arc<Description>> {
         let count = self.description_count();
         let mut begins: Vec<u64> = (0..count).filter_map(|number| self.description_begin(number)).collect();
@@ -38,7 +38,7 @@ impl SampleFile {
         })
     }
 
-    /// What it labels, by indices of the stream.
+    /// Annotations by stream index.
     pub fn stream_annotations(&self) -> Vec<StreamAnnotation> {
         Labels::of(self).0.all()
     }

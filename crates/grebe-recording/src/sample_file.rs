@@ -61,7 +61,7 @@ pub struct SampleFile {
     channels: usize,
     len_samples: u64,
     segments: Vec<Segment>,
-    /// Where in the file something else holds, and what.
+    /// Descriptions by their first position in the file.
     descriptions: Vec<(u64, Arc<Description>)>,
     annotations: Vec<Annotation>,
     notes: Vec<String>,
@@ -83,7 +83,7 @@ pub struct Annotation {
     pub position: u64,
     /// How long it is; 0: a point.
     pub length_samples: u64,
-    /// What the file says of it, in SigMF's words: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
+    /// SigMF fields in the file: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
     pub fields: Map<String, Value>,
 }
 
@@ -182,8 +182,8 @@ impl SampleFile {
         self.sources.len()
     }
 
-    /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
-    /// behind.
+    /// Description of the samples from `position` on: names, units, scale, frequency. A later position may
+    /// have another description.
     pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
         let number = self.description_number(position)?;
         Some(&self.descriptions[number].1)
@@ -209,12 +209,12 @@ impl SampleFile {
         Some(self.descriptions.get(number)?.0)
     }
 
-    /// What the file labels, in its order.
+    /// Annotations, in the file's order.
     pub fn annotations(&self) -> &[Annotation] {
         &self.annotations
     }
 
-    /// What its samples are; the same for all channels.
+    /// Sample format, the same for all channels.
     pub fn format(&self) -> SampleFormat {
         self.format
     }
@@ -288,7 +288,7 @@ impl SampleFile {
         self.skipped_samples
     }
 
-    /// What it is called where only it is meant: its first file.
+    /// Name of the file alone: its first file.
     pub(crate) fn name(&self) -> &Path {
         self.sources.first().map_or(Path::new(""), RawFile::path)
     }
@@ -315,7 +315,7 @@ impl SampleFile {
         self.is_being_recorded
     }
 
-    /// What a person should know of how the file was read: a recorder that was cut off. One line each.
+    /// Notices about the reading, such as a recorder that was cut off. One line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -433,7 +433,7 @@ impl SampleFile {
 }
 
 impl Segment {
-    /// All of a file of so many samples, of which nothing says when they were made.
+    /// One segment for a whole file without sample times.
     pub(crate) fn whole(length_samples: u64) -> Self {
         Self {
             position: 0,

@@ -41,8 +41,8 @@ impl Layout {
         }
         let ways =
             WAYS.iter().filter_map(|&(delimiter, point)| Self::written(lines, skip, delimiter, point, words));
-        // The way that makes most lines numbers, then as many as there are names, then most of them. What is never between fields counts
-        // less.
+        // Prefers the layout that turns most lines into numbers, then a column count equal to the names, then
+        // most columns. A separator that never separates fields counts less.
         let is_between = |layout: &Self| usize::from(layout.columns > 1) + 1;
         let score = |(rows, layout): &(usize, Self)| {
             (rows * is_between(layout), layout.is_named_fully(), layout.columns)
@@ -63,7 +63,7 @@ impl Layout {
         let (rows, width) = widths.chunk_by(|one, other| one == other).map(run).max()?;
         let begin = (skip..lines.len()).find(|&at| kinds[at] == Line::Row(width))?;
         let split = |line: &str| split(line, delimiter);
-        // Separators behind the last column.
+        // Separators after the last column.
         let of_table =
             || lines[begin..].iter().zip(&kinds[begin..]).filter(|(_, kind)| **kind == Line::Row(width));
         let spare =
@@ -227,7 +227,7 @@ pub(super) fn unit_named(name: &str) -> Option<&'static str> {
     Some(NAMED_UNITS[at].1)
 }
 
-/// What stands between fields, and before decimals.
+/// Field separator and decimal point.
 const WAYS: [(u8, u8); 6] =
     [(b',', b'.'), (b';', b'.'), (b';', b','), (b'\t', b'.'), (b'\t', b','), (b' ', b'.')];
 const ABSENT: [&str; 15] = [

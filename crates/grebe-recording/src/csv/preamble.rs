@@ -1,11 +1,11 @@
-//! What stands above a table: the rate, when it begins, and when it was triggered, as programs of oscilloscopes and loggers write it.
+//! Lines above a table, as programs of oscilloscopes and loggers write them: rate, begin and trigger time.
 
 use std::time::{Duration, SystemTime};
 
 use super::layout::split;
 use crate::table::{Clock, number};
 
-/// What is said above a table.
+/// Values found above a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Preamble {
     pub(super) rate_hz: Option<f64>,
@@ -19,7 +19,7 @@ pub(super) struct Preamble {
     pub(super) unit: Option<String>,
 }
 
-/// What a key says.
+/// Meaning of a key.
 #[derive(Clone, Copy)]
 enum Key {
     Rate,
@@ -34,13 +34,14 @@ enum Key {
 }
 
 impl Preamble {
-    /// Of the lines above the names, and the names and what stands below them where that are no columns (`Start,Increment`).
+    /// Reads the lines above the names. Reads the names and units too if they are keys, not columns
+    /// (`Start,Increment`).
     pub(super) fn of(lines: &[String], names: &[String], units: &[String], columns: usize) -> Self {
         let mut found = Self::default();
         let (mut date, mut time) = (String::new(), String::new());
         let mut take = |key: &str, value: &str| -> bool {
             let Some(key) = key_named(key) else { return false };
-            // Siglent says of what.
+            // Siglent prefixes the value with the kind of its channels.
             let value = value.trim().trim_start_matches("Analog:");
             match key {
                 Key::Rate => found.rate_hz = quantity(value).filter(|&hz| hz > 0.0).or(found.rate_hz),

@@ -26,7 +26,7 @@ use crate::unpacked;
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
 pub struct CsvOptions {
-    /// Counts the bytes that were read, for whoever shows it.
+    /// Counts the bytes read, for a progress display.
     pub done_bytes: Arc<AtomicU64>,
 }
 
@@ -35,7 +35,8 @@ pub struct CsvOptions {
 pub struct ImportedCsv {
     /// The file to open.
     pub path: PathBuf,
-    /// What a person should know of how it was read: which of several readings was taken and how to say the other, what is no number.
+    /// Notices about the import: the reading that was chosen among several and how to choose another, and
+    /// fields that are not numbers.
     pub notes: Vec<String>,
 }
 
@@ -61,8 +62,9 @@ pub struct ImportedCsv {
 /// ```
 ///
 /// # Errors
-/// An [`Error`] that names the file, the line and the column, and what to type: a field is no number of the format, a line has other fields
-/// than the first, times say no rate; those of writing a recording.
+/// An [`Error`] that names the file, the line and the column, and what to type: a field is not a number of
+/// the format, a line differs from the first in its number of fields, or the times give no rate. Errors of
+/// writing a recording.
 pub fn import_csv(
     from: &Path,
     to: &Path,
@@ -86,7 +88,7 @@ pub fn import_csv(
         format: table.columns.format,
         channels: table.columns.channels.len(),
         sample_rate_hz: rate_hz,
-        // It is read again at once, by whoever converts it.
+        // The conversion reads the recording again at once.
         checksum: false,
         summary: false,
         ..SigmfSettings::default()
@@ -169,7 +171,7 @@ struct Table<'a> {
     short: Option<(u64, String)>,
     is_over: bool,
     odd: Odd,
-    /// Kinds of lines that were left out, how many, and the first.
+    /// Kinds of skipped lines, with their count and the first line.
     comments: u64,
     headings: u64,
     invalid: Option<(u64, u64, String)>,
@@ -242,7 +244,7 @@ impl<'a> Table<'a> {
         clock.and_then(Clock::began).or_else(by_trigger)
     }
 
-    /// Appends rows up to so many bytes or rows.
+    /// Appends rows until `bytes` or `rows_max` is reached.
     fn fill(&mut self, rows: &mut Rows, bytes: usize, rows_max: usize) -> Result<(), Error> {
         let row_bytes = self.columns.format.bytes() * rows.channels.len();
         let most = (bytes / row_bytes).clamp(2 * LOOKAHEAD, rows_max);
@@ -302,7 +304,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What was read in another way than it stands there.
+    /// Notes each place where the reading differs from the text.
     fn say(&self, notes: &mut Vec<String>) {
         let mut say = |count: u64, one: &str, more: &str| {
             if count > 0 {
@@ -393,7 +395,7 @@ impl Out {
     }
 }
 
-/// What the times told.
+/// Findings from the times.
 #[derive(Debug, Default)]
 struct Counts {
     gaps: u64,
@@ -440,7 +442,7 @@ fn no_table(name: &Name, lines: &[&str]) -> Error {
 const HEAD_BYTES: u64 = 256 << 10;
 const HEAD_LINES: usize = 2_000;
 const HEAD_ROWS: usize = 64;
-/// Of all channels: what the rate is found of, and what is read at a time then.
+/// Bytes of all channels from which the rate is determined, and the size of later reads.
 const FIRST_BYTES: usize = 32 << 20;
 const FIRST_ROWS: usize = 1 << 18;
 const BLOCK_BYTES: usize = 1 << 20;

@@ -30,10 +30,10 @@ pub(super) struct Record {
 
 /// How far a line was read.
 enum Scanned {
-    /// So many bytes, and what ended it.
+    /// Length in bytes, and the terminator.
     Line(usize, u8),
     Quoted,
-    /// It goes on behind what is in the buffer.
+    /// The record continues after the buffer.
     More,
 }
 
@@ -188,7 +188,7 @@ impl<R: Read> Records<R> {
         self.done_bytes += bytes as u64;
     }
 
-    /// Reads more behind what is there; whether there was any.
+    /// Reads more into the buffer; returns whether there was any.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);

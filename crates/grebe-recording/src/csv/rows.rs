@@ -4,10 +4,10 @@
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) channels: Vec<Vec<u8>>,
-    /// Empty where there is no column of times.
+    /// Empty without a time column.
     pub(super) times_s: Vec<f64>,
     pub(super) lines: Vec<u64>,
-    /// Rows before which a line was left out.
+    /// Rows before which a line was skipped.
     pub(super) left_out: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What the times of a table say: the rate, and where samples are missing.
+//! Finds the rate and missing samples from the times of a table.
 
 use super::columns::Time;
 use super::name::Name;

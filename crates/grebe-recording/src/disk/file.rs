@@ -25,7 +25,7 @@ pub(crate) struct DiskFile {
     /// Pieces that were handed over, and are not written. Like the next, apart from the state, which is locked while the
     /// system makes room and sums are made: the one who appends never waits for that.
     under_way: AtomicUsize,
-    /// Room that was taken on the disk, behind what is begun.
+    /// Bytes reserved on the disk after the begun ones.
     spare_bytes: AtomicU64,
     has_failed: AtomicBool,
     state: Mutex<State>,
@@ -41,11 +41,11 @@ struct State {
     in_flight: usize,
     /// Behind the last byte that was handed to the system, padding included.
     begun_bytes: u64,
-    /// Behind the last byte that the disk was asked to have room for, that it has, and that the file is long.
+    /// End of the range that was requested from the disk, that the disk granted, and of the file.
     reserved_bytes: u64,
     taken_bytes: u64,
     long_bytes: u64,
-    /// What was written behind a hole.
+    /// Ranges written after a hole.
     beyond: Vec<(u64, u64)>,
     /// Why it ends before what was handed over.
     failure: Option<Failure>,
@@ -60,7 +60,7 @@ struct Failure {
     words: String,
 }
 
-/// What is to be done with a piece.
+/// Next step for a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Write,
@@ -75,7 +75,7 @@ pub(super) enum Turn {
 pub(super) struct Piece {
     pub(super) file: Arc<DiskFile>,
     pub(super) lease: Lease<()>,
-    /// What of the block is written, and from where on it is new.
+    /// Range of the block that is written, and where its new bytes begin.
     pub(super) range: Range<usize>,
     pub(super) new: Range<usize>,
     /// Where byte 0 of the block stands in the file.
@@ -103,14 +103,15 @@ impl DiskFile {
         }
     }
 
-    /// The same of a file that has so many bytes, which stay.
+    /// A file that already has `bytes` bytes, which stay.
     pub(crate) fn begun(mut self, bytes: u64) -> Self {
         self.good_bytes = bytes.into();
         self.state.get_mut().unwrap_or_else(PoisonError::into_inner).begun_bytes = bytes;
         self
     }
 
-    /// The same of a file that will have so many bytes: room is taken for all of them at once where there is so much, in steps where not.
+    /// A file that will have `bytes` bytes. Reserves all of them at once if the disk has that room, else in
+    /// steps.
     pub(crate) fn expecting(mut self, bytes: u64) -> Self {
         let bytes = bytes.next_multiple_of(self.alignment as u64);
         let begun = self.good_bytes.load(Ordering::Relaxed);
@@ -249,7 +250,7 @@ impl DiskFile {
         end > self.room_bytes.load(Ordering::Relaxed)
     }
 
-    /// The disk is full behind so many bytes.
+    /// Simulates a disk that is full after `room_bytes`.
     #[cfg(test)]
     pub(crate) fn limit(&self, room_bytes: u64) {
         self.room_bytes.store(room_bytes, Ordering::Relaxed);
@@ -272,13 +273,14 @@ impl DiskFile {
 }
 
 impl State {
-    /// Makes the file long enough on the disk for what is begun: a write that must make it longer holds up all others. In steps that
-    /// grow with the file, so that a short one takes little. Where there is no room, or no way, the writes find out.
+    /// Extends the file on the disk ahead of the begun writes, because a write that extends it blocks all
+    /// others. The steps grow with the file, so a short one takes little. If there is no room, or no support,
+    /// the writes find out.
     fn make_room(&mut self, file: &File) {
         if self.begun_bytes > self.reserved_bytes {
             let step_bytes = (self.begun_bytes / 2).clamp(RESERVED_BYTES_MIN, RESERVED_BYTES_MAX);
             let end_bytes = self.begun_bytes + step_bytes;
-            // What is not needed is given back when the file is closed.
+            // Closing the file returns the unused part.
             if sys::reserve(file, self.reserved_bytes, end_bytes).is_ok() {
                 self.taken_bytes = end_bytes;
             }
@@ -291,7 +293,7 @@ impl State {
         }
     }
 
-    /// Enters bytes that were written; returns up to where there is no hole.
+    /// Enters written bytes; returns the end of the range without a hole.
     fn enter(&mut self, mut good_bytes: u64, new: (u64, u64)) -> u64 {
         self.beyond.push(new);
         while let Some(next) = self.beyond.iter().position(|&(begin, _)| begin <= good_bytes) {

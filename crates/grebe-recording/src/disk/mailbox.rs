@@ -1,4 +1,4 @@
-//! What the engine is told to do, and how far it is.
+//! Commands to the engine, and its progress.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) enum Message {
     End,
 }
 
-/// Where the engine is told what to do.
+/// Commands to the engine.
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox {
     pub(super) messages: Sender<Message>,

@@ -1,4 +1,4 @@
-//! What a disk bears when it is written to as a recorder does.
+//! Measures a disk with the write pattern of a recorder.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,7 +9,7 @@ use grebe_ring::Cancel;
 use super::{Appender, Disk, DiskFile, DiskReport, WriteWay, sys};
 use crate::error::Error;
 
-/// What a disk bore.
+/// Result of a disk measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskMeasure {
     /// Bytes written, and how long that took until they were on the disk.
@@ -118,7 +118,7 @@ impl Run {
     }
 }
 
-/// What no disk makes smaller.
+/// Data that no disk can compress.
 fn noise() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = (0..NOISE_BYTES / 8).map(|_| {
@@ -134,5 +134,5 @@ fn noise() -> Vec<u8> {
 const UNKNOWN_ROOM_BYTES: u64 = 8 << 30;
 /// As a recorder has it.
 const BUFFER_BYTES: usize = 256 << 20;
-/// Longer than what a disk looks for repetitions in, small enough for a cache.
+/// Longer than the window in which a disk looks for repetitions, small enough for a cache.
 const NOISE_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Checksums of what is written, from memory: nothing is read again.
+//! Checksums of written data, from memory: nothing is read again.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
-/// What the sums of a file are made of, as far as it was written.
+/// Partial sums of a file up to its last write.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     /// None where no sums are wanted.
@@ -41,7 +41,8 @@ impl Sums {
         Self { pieces, sha512: (is_wanted && sha512).then(Sha512::new), bytes: 0 }
     }
 
-    /// Sums what follows, of which `bytes` is `None` where nobody has time for that; how many bytes were left out.
+    /// Adds the next `length` bytes; `bytes` is `None` if there is no time to sum them. Returns the skipped
+    /// bytes.
     pub(super) fn add(&mut self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.bytes += length as u64;
         match (bytes, &mut self.sha512) {

@@ -17,7 +17,7 @@ pub(crate) struct Tap {
     lag: Arc<Lag>,
 }
 
-/// What was appended to a file.
+/// Data appended to a file.
 #[derive(Debug)]
 pub(crate) struct Tapped {
     /// Which of the files.
@@ -36,8 +36,8 @@ pub(crate) struct Lag {
     is_lost: AtomicBool,
 }
 
-/// A tap for each of so many files, and where all their blocks come; at most `blocks_max` wait there. `may_wait`: whether files wait rather
-/// than that one is left out.
+/// One tap per file, and the receiver of all their blocks; at most `blocks_max` wait there. `may_wait`: files
+/// wait, instead of skipping a block.
 pub(super) fn taps(
     files: usize,
     blocks_max: usize,
@@ -62,7 +62,7 @@ impl Tap {
         if self.lag.blocks.fetch_add(1, Ordering::Relaxed) >= self.lag.blocks_max {
             self.lag.lose();
         }
-        // Who is gone takes nothing.
+        // A receiver that is gone takes nothing.
         let tapped = Tapped { file: self.file, lease: lease.clone(), new, lag: self.lag.clone() };
         let _ = self.blocks.send(tapped);
     }

@@ -7,7 +7,7 @@ use super::*;
 
 const WAYS: [WriteWay; 3] = [WriteWay::IoUring, WriteWay::Threads, WriteWay::PageCache];
 
-/// What is appended, in bytes, and what follows it.
+/// Appended bytes, and the next step.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Nothing,

@@ -22,7 +22,7 @@ pub(super) struct Uring {
     bell: Arc<Bell>,
     /// Whether the kernel watches the bell.
     is_listening: bool,
-    /// What the kernel uses, by slot.
+    /// Resources in use by the kernel, per slot.
     held: [Option<(Lease<()>, Arc<DiskFile>)>; DEPTH],
 }
 
@@ -84,12 +84,12 @@ impl Backend for Uring {
         let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32);
         let entry = entry.offset(piece.offset + from as u64).build().user_data(slot as u64);
         self.held[slot] = Some((lease, file));
-        // SAFETY: `held` keeps the memory, which nobody writes to while it is leased, and the file until the write has come back;
-        // they do not move. Dropping the ring waits for what is under way.
+        // SAFETY: `held` keeps the memory, which nobody writes to while it is leased, and the file until the
+        // write has come back; they do not move. Dropping the ring waits for all writes in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // There are more entries than slots.
         pushed.map_err(io::Error::other)?;
-        // What the kernel does not take now, it takes with the next call.
+        // Entries that the kernel does not take now go with the next call.
         let _ = self.ring.submit();
         Ok(())
     }

@@ -30,12 +30,12 @@ pub(super) struct Matrix {
     pub(super) number: Option<f64>,
 }
 
-/// What the numbers of an array are. In the file they may stand in fewer bytes.
+/// Number class of an array. The file may store its numbers in fewer bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class(u8);
 
 impl Begin {
-    /// With what it begins with and what follows up to the next.
+    /// Size with tag and padding.
     pub(super) fn all_bytes(self) -> u64 {
         match self.small {
             Some(_) => 8,
@@ -108,7 +108,7 @@ impl<R: Read> Elements<R> {
         self.pass(begin.all_bytes() - 8)
     }
 
-    /// What an array says before its numbers.
+    /// Reads the header of an array.
     pub(super) fn matrix_header(&mut self) -> io::Result<Option<Matrix>> {
         let (_, flags) = self.short()?;
         let [a, b, c, d, ..] = flags[..] else { return Ok(None) };
@@ -151,7 +151,7 @@ impl<R: Read> Elements<R> {
         Ok(Some(matrix))
     }
 
-    /// Hands on the next so many numbers as their class has them.
+    /// Hands on the next numbers in the format of their class.
     pub(super) fn numbers(
         &mut self,
         count: u64,
@@ -195,7 +195,8 @@ impl Matrix {
 }
 
 impl Class {
-    /// What its numbers are in a file of samples; `None`: it has none. Whole numbers of 64 bits are as floats.
+    /// Encoding of its numbers in a file of samples; `None` if there is none. Integers of 64 bits become
+    /// floats.
     pub(super) fn encoding(self, is_complex: bool) -> Option<Encoding> {
         let name = match self.0 {
             6 | 14 | 15 => "f64",

@@ -34,7 +34,7 @@ mod imp {
             out: &mut [u8],
             wanted: usize,
         ) -> io::Result<usize> {
-            // What the page cache holds, all of it, the disk is not asked for: it may not even be there yet.
+            // Data wholly in the page cache cause no disk read: they may not be on the disk yet.
             let looked = super::ALIGN.min(out.len());
             let is_cached = self.read_cached(offset, &mut out[..looked]) > 0;
             if is_cached {
@@ -58,8 +58,9 @@ mod imp {
             fill(&self.file, offset, out, wanted)
         }
 
-        /// Takes what the page cache holds; how many bytes. What it does not hold the kernel begins to read all the same (filemap_get_pages
-        /// in mm/filemap.c), and a direct read then reads it again: so one page is asked for first.
+        /// Copies bytes from the page cache; returns their count. The kernel starts to read missing pages all
+        /// the same (filemap_get_pages in mm/filemap.c), and a direct read then reads them again. So one page
+        /// is probed first.
         fn read_cached(&self, offset: u64, out: &mut [u8]) -> usize {
             preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
         }

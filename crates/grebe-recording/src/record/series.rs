@@ -105,14 +105,14 @@ impl Series {
             self.next.take().map(|next| next.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         let next = match next {
             Some(Ok(next)) => next,
-            // What was in the way may not be any more.
+            // The obstacle may be gone.
             Some(Err(_)) | None => create(&self.base.part(self.number + 1), settings, past_cache)?,
         };
         self.number += 1;
         Ok(next)
     }
 
-    /// Whether a part is full that has so many samples, which span so many of the signal.
+    /// Whether a part with this number of samples, spanning `span_samples` of the signal, is full.
     pub(super) fn is_full(&self, header: &Header, samples: u64, span_samples: u64) -> bool {
         match self.rotate {
             Rotate::After(time) => span_samples >= samples_of(time, header.sample_rate_hz),
@@ -138,7 +138,7 @@ impl Series {
         Ok(())
     }
 
-    /// What went wrong with parts that are closed by now.
+    /// Checks for errors of closed parts.
     pub(super) fn check(&mut self) -> Result<(), Error> {
         while self.closing.front().is_some_and(JoinHandle::is_finished) {
             self.settle_one()?;
@@ -192,7 +192,7 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         return;
     }
     let mut parts = parts(base);
-    // Those behind it are being written.
+    // Later parts are still being written.
     parts.split_off(&newest);
     let mut sum_bytes: u64 = parts.values().map(|files| bytes_of(files)).sum();
     // The one that is written will be as large as the last that was closed.
@@ -205,10 +205,10 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         };
         let Some((_, mut files)) = parts.pop_first().filter(|_| !is_kept) else { return };
         sum_bytes -= bytes_of(&files);
-        // What names others goes first: a recording without its samples is never seen.
+        // Files that name others go first: a recording never appears without its samples.
         files.sort_by(|(one, _), (other, _)| removal_order(one).cmp(&removal_order(other)));
         for (path, _) in files {
-            // Whoever still reads it keeps it until then; where it cannot be removed, it is tried again with the next part.
+            // A reader keeps an open file until it closes it. A failed removal is retried with the next part.
             let _ = fs::remove_file(path);
         }
     }
@@ -232,7 +232,7 @@ fn bytes_of(files: &[(PathBuf, u64)]) -> u64 {
 const PART_BYTES_MIN: u64 = 1_000_000;
 const CLOSING_MAX: usize = 8;
 
-/// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
+/// With an unknown rate a duration has no number of samples, and does not end the recording.
 pub(super) fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
 }

@@ -1,4 +1,5 @@
-//! The parts of a ring as one line of samples. Who has a part open keeps its samples, also when the recorder has removed it.
+//! The parts of a ring as one line of samples. An open part keeps its samples, even after the recorder has
+//! removed it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -33,7 +34,7 @@ struct Place {
     index: Option<u64>,
 }
 
-/// What there is of a ring.
+/// Available parts of a ring.
 #[derive(Debug)]
 pub(super) struct Parts {
     base: Base,
@@ -78,7 +79,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Opens what is new, and what has become longer.
+    /// Opens new parts, and extends longer ones.
     pub(super) fn refresh(&mut self) {
         let first = self.parts.front().map_or(self.newest + 1, |part| part.number);
         let folder = self.base.meta();
@@ -154,7 +155,7 @@ impl Parts {
         self.end.signal
     }
 
-    /// What changes for as long as samples are written, also while nothing is said of them: a disk that is slow holds up the metadata.
+    /// Changes while samples are written, even if the metadata lag on a slow disk.
     pub(super) fn activity(&self) -> (u64, u64, Option<SystemTime>) {
         let newest = self.parts.back().map_or((0, None), |part| part.file.data_size());
         (self.end(), newest.0, newest.1)
@@ -254,7 +255,8 @@ fn is_alike(one: &SampleFile, other: &SampleFile) -> bool {
     kind(one) == kind(other)
 }
 
-/// A recorder that keeps up says within a second what came. Who is older than that does not flow, or is by another clock.
+/// A recorder that keeps up reports samples within a second. An older end means that the stream has stopped,
+/// or uses another clock.
 const AGE_MAX: Duration = Duration::from_secs(2);
 
 const NAME: &str = "ring";

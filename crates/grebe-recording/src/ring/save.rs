@@ -23,11 +23,11 @@ use crate::sigmf::{Assembler, Base};
 pub struct RingStretch {
     /// So much of the signal before the moment.
     pub before: Duration,
-    /// And so much from it on.
+    /// Length after the moment.
     pub after: Duration,
     /// The moment: the sample of this index in the stream; `None`: now.
     pub at: Option<u64>,
-    /// What the recording says of the moment.
+    /// Label at the moment.
     pub label: Option<RingLabel>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
@@ -42,7 +42,7 @@ pub struct RingLabel {
     pub fields: Map<String, Value>,
 }
 
-/// What was kept of a ring.
+/// Result of saving a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingSaved {
     /// All files, the one to open first.
@@ -51,7 +51,7 @@ pub struct RingSaved {
     pub len_samples: u64,
     /// Their rate, in Hz.
     pub sample_rate_hz: f64,
-    /// Of the stretch that was asked for, what lies before the oldest sample of the ring.
+    /// Part of the requested stretch before the oldest sample of the ring.
     pub missing_before: Duration,
     /// And what did not come: the recorder has ended, its stream stands still, or the wait was cancelled.
     pub missing_after: Duration,
@@ -60,8 +60,9 @@ pub struct RingSaved {
 /// Keeps a stretch of the ring in a folder as a SigMF recording of its own: `to`, or a name with the time in the same folder. Returns when the
 /// stretch is complete. Any number of processes may do so at a time, also when the ring's recorder is gone.
 ///
-/// What came until the call is in it, although the disk gets it some tenths of a second later. Where the stream says no time, or another
-/// than this machine's clock, it is up to a second longer for that. `cancel` ends the wait for what is to come.
+/// Includes samples that arrived before the call, although the disk gets them some tenths of a second later.
+/// If the stream has no time, or one by another clock, it may be up to a second longer. `cancel` ends the
+/// wait for later samples.
 ///
 /// ```
 /// use grebe_recording::{Cancel, RingStretch, save_ring};
@@ -73,8 +74,9 @@ pub struct RingSaved {
 /// ```
 ///
 /// # Errors
-/// [`Error::Content`] where there is no ring; [`Error::Empty`] where no sample of the stretch is in it; [`Error::Process`] where nothing says the rate;
-/// [`Error::Room`] where the disk has no room for it beside the ring; [`Error::Exists`], [`Error::Busy`], [`Error::File`] as of any recording.
+/// [`Error::Content`] if there is no ring; [`Error::Empty`] if it has no sample of the stretch;
+/// [`Error::Process`] if the rate is unknown; [`Error::Room`] if the disk has no room for it beside the ring;
+/// [`Error::Exists`], [`Error::Busy`], [`Error::File`] as for any recording.
 pub fn save_ring(
     folder: &Path,
     to: Option<&Path>,
@@ -184,7 +186,7 @@ struct Save {
     position: u64,
     /// Where that part begins: in its own file, and in the recording.
     placed: (u64, u64),
-    /// What is to be said, and of which place in the signal.
+    /// The label, and its position in the signal.
     label: Option<(u64, RingLabel)>,
     refreshed: Instant,
 }
@@ -222,7 +224,7 @@ impl Save {
             } else if end < first.file.len_samples() || !self.go_on() {
                 break;
             }
-            // What comes while a long stretch is copied must be opened before it is removed.
+            // Parts that appear during a long copy must be opened before their removal.
             if self.refreshed.elapsed() > LOOK_EVERY {
                 self.parts.refresh();
                 self.refreshed = Instant::now();
@@ -249,7 +251,7 @@ impl Save {
         true
     }
 
-    /// Enters what is said of that of a part which was copied.
+    /// Enters the metadata of the copied range of a part.
     fn say(&mut self, part: &Part) {
         let (begin, at) = self.placed;
         let copied = begin..self.position;
@@ -292,7 +294,7 @@ impl Save {
         if self.parts.len() > 1 || self.parts.is_recorded() {
             return false;
         }
-        // What its recorder wrote last.
+        // The recorder's last samples.
         let before = self.parts.end();
         self.parts.refresh();
         self.parts.len() == 1 && self.parts.end() == before
@@ -320,7 +322,7 @@ fn check_room(parts: &Parts, like: &SampleFile, to: &Path, samples: u64) -> Resu
     }
 }
 
-/// What earlier saves left that were killed.
+/// Removes leftovers of killed saves.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -43,7 +43,7 @@ impl SampleFile {
         counts.into_iter().map(|(_, clock)| clock).collect()
     }
 
-    /// What a segment says, so many samples behind its begin.
+    /// The segment's time, `samples` after its begin.
     pub(crate) fn axis_after(&self, axis: AxisTime, samples: i128) -> Option<AxisTime> {
         let since_ns = (samples as f64 / self.sample_rate_hz * 1e9).round();
         match samples {
@@ -65,8 +65,8 @@ pub(crate) fn common_clock(files: &[SampleFile]) -> Option<u64> {
     known.min_by_key(|&(error_ns, _)| error_ns).map(|(_, clock)| clock)
 }
 
-/// What is said where samples of two files, which stand side by side at these positions, were made further apart than the clock can be
-/// off and than the next sample.
+/// Notice if samples of two files at these positions, side by side, differ in time by more than the clock
+/// error and one sample.
 pub(super) fn apart_words(first: (&SampleFile, u64), other: (&SampleFile, u64)) -> Option<String> {
     let by = |clock, (file, position): (&SampleFile, u64)| file.axis_by(clock, position);
     let pairs =

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use grebe_frame::{ChannelError, Frame, Sample, SampleFormat};
 use grebe_process::numbers::load;
 
-/// Samples of all channels, lent until the next block is asked for.
+/// Samples of all channels, on loan until the next block is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
     pub(super) bytes: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What its samples are.
+    /// Sample format.
     pub fn format(&self) -> SampleFormat {
         self.format
     }
@@ -49,7 +49,7 @@ impl<'a> Block<'a> {
     /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     pub fn numbers(&self, channel: usize, numbers: &mut Vec<f32>) -> Result<(), ChannelError> {
         let bytes = self.channel_bytes(channel)?;
         numbers.resize(self.length * self.format.components(), 0.0);
@@ -60,7 +60,7 @@ impl<'a> Block<'a> {
     /// The samples of one channel, from 0. On a big-endian host they are a copy.
     ///
     /// # Errors
-    /// They are of another format than `T`'s, or there is no such channel.
+    /// The samples are of another format than `T`, or the channel does not exist.
     #[inline]
     pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
         if T::FORMAT != self.format {
@@ -82,7 +82,7 @@ impl<'a> Block<'a> {
     /// The bytes of one channel, from 0, as a frame has them, whatever their format.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     #[inline]
     pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
         if channel >= self.channels {

@@ -1,4 +1,5 @@
-//! Samples that are left out or read twice where the clocks of recordings run apart, so that what was made at one time stays side by side.
+//! Skips or repeats samples where the clocks of recordings drift, so that simultaneous samples stay side by
+//! side.
 
 use grebe_frame::AxisTime;
 
@@ -6,17 +7,17 @@ use super::axis::streams;
 use super::piece::Piece;
 use super::{SampleFile, Segment};
 
-/// What of a file is read, so that it fits the first one.
+/// Pieces of a file to read, so that it fits the first one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Fitted {
     pub(super) pieces: Vec<Piece>,
-    /// Samples that are left out between others for it, and that are read twice.
+    /// Samples skipped between others, and samples repeated.
     pub(super) left_out: u64,
     repeated: u64,
 }
 
 impl Fitted {
-    /// What a person should know of it.
+    /// Notice about the fit.
     pub(super) fn words(&self, file: &SampleFile, first: &SampleFile) -> Option<String> {
         let parts = [(self.left_out, "left out"), (self.repeated, "read twice")];
         let parts: Vec<String> =
@@ -78,7 +79,7 @@ pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
         let [begin_ns, end_ns] = [0, segment.length_samples]
             .map(|behind| course.ns_at(segment.first_sample_index.saturating_add(behind), rate_hz));
         let ns_per_sample = end_ns.checked_sub(begin_ns)? as f64 / segment.length_samples as f64;
-        // Of a few samples the nanosecond to which times are said.
+        // For few samples: the nanosecond to which times are stated.
         let most_ns = DRIFT_MOST / rate_hz * 1e9 + 1.0;
         ((ns_per_sample - 1e9 / rate_hz).abs() <= most_ns).then_some(Run { begin_ns, ns_per_sample })
     };
@@ -156,7 +157,7 @@ struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// In samples, so many behind the begin of the piece.
+    /// In samples, `behind` after the begin of the piece.
     fn samples(&self, behind: u64) -> f64 {
         self.ours.ns_at(behind).saturating_sub(self.other.ns_at(behind)) as f64 * 1e-9 * self.rate_hz
     }
@@ -289,11 +290,12 @@ impl Course {
 const DRIFT_MOST: f64 = 0.05;
 /// Clocks run evenly within it.
 const STEP_S: f64 = 1.0;
-/// What is left out or read twice at a time, where it is more than a sample.
+/// Duration skipped or repeated at a time, if longer than a sample.
 const QUANTUM_S: f64 = 1e-6;
-/// By how much of that samples may be off before the next ones fit better: by more than half, so that none is left out and read twice again.
+/// Maximum error in these units before a correction: above half, so that no sample is skipped and then
+/// repeated.
 const OFF_MOST: f64 = 0.75;
-/// What is about as sure as what is stated to the nanosecond.
+/// Errors below this count as exact, like a time stated to the nanosecond.
 const SURE_NS: u64 = 5_000;
 /// 100 MB of memory: 14 hours at 20 parts in a million, in microseconds.
 const PIECES_MAX: usize = 1 << 22;

@@ -24,9 +24,9 @@ struct Stripe {
 }
 
 impl SampleFile {
-    /// Recordings of one rate, format and number of channels as the one that they are together. What is missing of it is a gap.
+    /// Joins recordings of one rate, format and number of channels. A missing part is a gap.
     ///
-    /// What their annotations say of their length in the stream (`grebe:stream_samples`) holds across the stripes.
+    /// Annotation lengths in the stream (`grebe:stream_samples`) apply across the stripes.
     ///
     /// # Errors
     /// [`Error::Empty`] where none of them has a sample; [`Error::Content`] where one is striped itself.
@@ -134,14 +134,14 @@ fn placed(annotation: &Annotation, piece: Piece, segments: &[Segment]) -> Annota
     Annotation { position, length_samples, fields }
 }
 
-/// How many samples of the whole so many of the stream are: what lies in a gap is left out.
+/// Samples of the whole that `stream_samples` of the stream cover, without those in gaps.
 fn length_of(position: u64, stream_samples: u64, segments: &[Segment]) -> u64 {
     let first = segments.partition_point(|segment| segment.position <= position).saturating_sub(1);
     let begin = &segments[first];
     let end_index = (begin.first_sample_index + (position - begin.position)).saturating_add(stream_samples);
     let (mut end, mut index) = (position, begin.first_sample_index);
     for segment in &segments[first..] {
-        // Another stream, or what comes behind it.
+        // Another stream, or a later segment.
         if segment.first_sample_index < index || segment.first_sample_index >= end_index {
             break;
         }

@@ -9,11 +9,11 @@ use crate::error::Error;
 /// Which samples of several recordings belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Alignment {
-    /// Those that were made at the same time, by what the files say of it: by the clock of a host, where all say it by the same one
+    /// Aligns samples by their times in the files: by the clock of a host if all use the same one
     /// (`grebe:axis`), else in UTC (`core:datetime`).
     #[default]
     Time,
-    /// Those equally far behind the first sample of each file.
+    /// Aligns samples at equal distance from the first sample of each file.
     Start,
     /// Those of the same index in the streams that were recorded: of recorders that share a clock and count alike.
     Index,
@@ -23,7 +23,7 @@ pub enum Alignment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Timeline {
     pub(crate) begins: Vec<u64>,
-    /// Whether a time stepped back within the file: what should have come earlier comes behind what was there.
+    /// Whether a time steps back within the file: a later sample has an earlier time.
     pub(crate) steps_back: bool,
 }
 
@@ -59,7 +59,8 @@ impl Timeline {
         }
     }
 
-    /// `begin_of` says where a stream of the file begins, by its number and its segments; where it says nothing, right behind what was there.
+    /// `begin_of` gives the begin of a stream of the file, by its number and segments; `None`: directly after
+    /// the previous one.
     fn place(file: &SampleFile, begin_of: impl Fn(usize, &[Segment]) -> Option<u64>) -> Self {
         let (mut begins, mut end, mut steps_back) = (Vec::new(), 0u64, false);
         for (number, stream) in streams(file).enumerate() {

@@ -40,7 +40,7 @@ pub(in crate::disk) fn reserve(file: &File, begin: u64, end: u64) -> io::Result<
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, begin, end - begin)?)
 }
 
-/// What this user may still write to the file system of a file.
+/// Bytes that this user may still write to the file system of a file.
 pub(in crate::disk) fn free_bytes(file: &File) -> Option<u64> {
     let system = fstatvfs(file).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
