@@ -264,10 +264,10 @@ impl Aligned {
     }
 }
 
-/// With the outstanding reads per thread, at least 12 MiB: covers a stall of 10 ms at the disk's rate.
+/// Threads per reader. Their pieces are at least 12 MiB, which covers a stall of 10 ms at the disk's rate.
 const THREADS: usize = 3;
 const PIECE_BYTES: usize = 4 << 20;
-/// Shorter reads want no more, and data read anyway need no threads.
+/// Minimum read in order before read-ahead starts, and minimum left to read.
 const STREAK_BYTES: u64 = 4 << 20;
 const LEFT_BYTES_MIN: u64 = 16 << 20;
 

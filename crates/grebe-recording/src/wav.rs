@@ -1,4 +1,4 @@
-//! WAV, RF64 and BW64 files: the chunks that say where the samples stand and what they are.
+//! WAV, RF64 and BW64 files: chunks with the position and the format of the samples.
 //!
 //! Read here and not by a library, so that samples are read in large blocks, files that their writer never closed are understood, and
 //! what is wrong with a file can be said.

@@ -51,7 +51,8 @@ fn a_killed_recorder_leaves_a_recording() {
     assert!(file.notes().iter().any(|note| note.contains("its recorder was cut off")), "{:?}", file.notes());
     let segments = file.segments().to_vec();
     assert!(segments.len() > 1);
-    // The last second's gaps were not noted, so its samples are left out: every sample that is read is in its place.
+    // The gaps of the last second were not noted, so its samples are excluded: every sample that is read has
+    // its correct position.
     for segment in &segments {
         let block = file.block(segment.position, segment.length_samples as usize).unwrap();
         let expected = (segment.first_sample_index..).map(sample).take(segment.length_samples as usize);

@@ -295,7 +295,7 @@ const QUANTUM_S: f64 = 1e-6;
 /// Maximum error in these units before a correction: above half, so that no sample is skipped and then
 /// repeated.
 const OFF_MOST: f64 = 0.75;
-/// Errors below this count as exact, like a time stated to the nanosecond.
+/// Tolerance in the comparison of errors: about that of a time stated to the nanosecond.
 const SURE_NS: u64 = 5_000;
 /// 100 MB of memory: 14 hours at 20 parts in a million, in microseconds.
 const PIECES_MAX: usize = 1 << 22;

@@ -99,7 +99,7 @@ impl Recording {
         Ok(Self { base, metas, collection, others, places })
     }
 
-    /// Takes the names of all whose metadata will be replaced, and of what has their sums.
+    /// Locks the names of all metadata to replace, and of the files with their sums.
     fn lock(&self) -> Result<Vec<NameLock>, Error> {
         let bases = self.metas.iter().map(|(base, _)| base).chain(self.others.iter().map(Summing::base));
         let mut bases: Vec<&Base> = bases.chain([&self.base]).collect();
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(said, unsummed);
     }
 
-    /// A recording of a stream that began so many milliseconds later, of samples that come a thousand a second.
+    /// Records a stream that began `later_ms` later, at 1,000 samples per second.
     fn recorded(folder: &Path, name: &str, later_ms: u64) {
         let global = json!({ "core:datatype": "ri8", "core:sample_rate": 1_000, "core:version": "1.2.0" });
         let began = format!("2026-01-02T03:04:05.{later_ms:03}Z");

@@ -13,7 +13,7 @@ pub(super) struct Annotations {
     open: Vec<(Entry, u64)>,
     /// How many came.
     count: u64,
-    /// Whose words they use.
+    /// Extensions that their fields use.
     extensions: BTreeSet<String>,
 }
 
@@ -54,7 +54,7 @@ impl Annotations {
         }
     }
 
-    /// The file has so many samples, and no more come.
+    /// Fixes the length of the file: no more samples come.
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.interrupt(len_samples, None);
         self.closed.retain(|entry| entry.annotation.sample_start < len_samples);

@@ -11,7 +11,7 @@ use super::layout::Base;
 use crate::error::Error;
 use crate::unpacked::{self, plain_name};
 
-/// What holds the files of a recording.
+/// Container of the files of a recording.
 #[derive(Debug)]
 pub(super) enum Files {
     Folder,
@@ -46,7 +46,8 @@ struct Member {
 }
 
 impl Files {
-    /// What holds the recording that `path` names, and the path of that recording: an archive may stand for the only one in it.
+    /// The container of the recording at `path`, and that recording's path: an archive may stand for its only
+    /// recording.
     pub(super) fn of(path: &Path) -> Result<(Self, PathBuf), Error> {
         let is_archive = |at: &&Path| has_archive_name(at) && (*at == path || at.is_file());
         let Some(at) = path.ancestors().find(is_archive) else {
@@ -141,7 +142,7 @@ impl Archive {
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
             let entry = match entry {
                 Ok(entry) => entry,
-                // Cut off behind what was found: whether it matters, its size says.
+                // Cut off after the members found: their sizes show whether that matters.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof && !members.is_empty() => break,
                 Err(error) => return Err(no_tar(error)),
             };
@@ -197,7 +198,7 @@ impl Archive {
 
     fn member(&self, path: &Path) -> Option<&Member> {
         let inside = path.strip_prefix(&self.path).ok()?;
-        // Where a name stands twice, the last one holds, as for whoever unpacks it.
+        // Of equal names the last one wins, as when unpacking.
         self.members.iter().rev().find(|member| member.path == inside)
     }
 
@@ -224,7 +225,7 @@ fn has_archive_name(path: &Path) -> bool {
     plain_name(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
 }
 
-/// A recording is two files: enough for what else may lie there.
+/// A recording has two files: this leaves room for others.
 const MEMBERS_MAX: usize = 100_000;
 /// Of recordings that an error lists.
 const NAMES_MAX: usize = 10;

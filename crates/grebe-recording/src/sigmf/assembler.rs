@@ -70,7 +70,7 @@ impl Assembler {
         self.len_samples
     }
 
-    /// Appends these samples of a recording of the same kind, with what it says of them but its annotations.
+    /// Appends these samples of a recording of the same kind, with its metadata except annotations.
     ///
     /// # Errors
     /// [`Error::File`] where the disk is full or fails.
@@ -85,7 +85,7 @@ impl Assembler {
         self.len_samples += samples.end - samples.start;
         self.unsynced_bytes += bytes;
         if self.unsynced_bytes >= UNSYNCED_BYTES_MAX {
-            // What is written through the page cache must not fill it: then everybody's writes wait.
+            // Writes through the page cache must not fill it: that would block every writer.
             self.sync()?;
         }
         Ok(())

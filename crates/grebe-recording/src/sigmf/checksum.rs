@@ -56,7 +56,7 @@ impl<W: Write> Summing<W> {
         Self { inner, sum: Sha512::new() }
     }
 
-    /// What was wrapped, and the sum of what was written.
+    /// The wrapped writer, and the sum of the written bytes.
     pub(super) fn finish(self) -> (W, String) {
         (self.inner, hex(self.sum))
     }

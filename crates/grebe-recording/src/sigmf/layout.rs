@@ -252,7 +252,7 @@ pub(super) struct Global {
     /// Which recordings on other disks take turns with this one.
     #[serde(rename = "grebe:stripes", skip_serializing_if = "Option::is_none")]
     pub(super) stripes: Option<StripeSet>,
-    /// What the stream says of itself.
+    /// Fields of the stream's description.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -309,7 +309,7 @@ pub(super) struct Capture {
     /// Where they are others than `global` says.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Option::is_none")]
     pub(super) channels: Option<Vec<ChannelDescription>>,
-    /// What others say of it: where the receiver was, and more.
+    /// Fields of other programs, such as the receiver's position.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -321,7 +321,7 @@ pub(super) struct Annotation {
     /// `None`: to the end of the file.
     #[serde(rename = "core:sample_count", skip_serializing_if = "Option::is_none")]
     pub(super) sample_count: Option<u64>,
-    /// Its label, and what else it says.
+    /// The label and other fields.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -345,7 +345,7 @@ pub(super) struct Collection {
     pub(super) alignment: Option<String>,
     #[serde(rename = "core:streams", default)]
     pub(super) streams: Vec<Stream>,
-    /// What others say in it.
+    /// Fields of other programs.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -373,7 +373,7 @@ impl Stream {
         }
     }
 
-    /// The sum of its metadata, where that is said.
+    /// The sum of its metadata, if stated.
     pub(super) fn hash(&self) -> Option<&str> {
         match self {
             Stream::Object { hash, .. } => hash.as_deref(),

@@ -1,4 +1,4 @@
-//! The metadata as a file has them: JSON, and what programs make of it that is not quite.
+//! Reads metadata files: JSON, and the invalid JSON that some programs write.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
@@ -15,7 +15,7 @@ pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Resu
     serde_json::from_slice(plain(&bytes)).map_err(|error| malformed(path, &error))
 }
 
-/// Reads the metadata of a recording, and what of them could not be taken as it stands.
+/// Reads the metadata of a recording, and notices about the parts that needed repair.
 pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>), Error> {
     let bytes = bytes_of(files, path)?;
     let text = plain(&bytes);
@@ -81,7 +81,7 @@ fn without_nan(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a field has to be.
+/// Required type of a field.
 #[derive(Clone, Copy)]
 enum Wanted {
     Whole,

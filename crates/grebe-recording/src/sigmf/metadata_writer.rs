@@ -28,12 +28,12 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(super) struct MetadataWriter {
     events: Sender<Event>,
-    /// What waits in a block should go to the disk now.
+    /// Requests that data waiting in a block go to the disk now.
     cut_due: Arc<AtomicBool>,
     thread: JoinHandle<Result<Closed, Error>>,
 }
 
-/// What was recorded.
+/// Result of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed {
     pub(super) len_samples: u64,
@@ -118,7 +118,7 @@ impl Task {
             let good_samples = self.good_samples();
             let has_news = is_changed && self.unnamed.is_none() || good_samples > self.metadata.known_samples;
             if now >= next_write && has_news {
-                // Every segment that begins before these samples was told before they were written.
+                // The recorder reported each segment that begins before these samples before it wrote them.
                 if let Some(last) = self.take_events() {
                     return last;
                 }
@@ -126,7 +126,7 @@ impl Task {
                 if is_durable {
                     next_sync = now + INTERVAL;
                 }
-                // What cannot be written now is tried again, and told at the end; the metadata before stay good.
+                // A failed write is retried, and reported at the end; the previous metadata stay good.
                 is_changed = self.say(good_samples, is_durable).is_err();
                 next_write = now + self.pause(now - began, now.elapsed());
             }
@@ -143,7 +143,7 @@ impl Task {
         }
     }
 
-    /// From when metadata were begun until the next are, where these took so long to write.
+    /// Pause between two starts of writing metadata, when the last write took `took`.
     fn pause(&self, since_begin: Duration, took: Duration) -> Duration {
         // Often at first, so that little is lost; and no more than half of the time waiting for a disk that is slow.
         let pause = since_begin.clamp(TICK, INTERVAL).max(took * 2);
@@ -173,7 +173,7 @@ impl Task {
         self.metadata.commit(staged, state)
     }
 
-    /// What every file has.
+    /// Samples that are good in every file.
     fn good_samples(&self) -> u64 {
         let good_bytes = self.data.iter().map(|file| file.good_bytes()).min().unwrap_or(0);
         good_bytes / self.metadata.frame_bytes()
@@ -264,7 +264,7 @@ impl Task {
         self.data.iter().for_each(|file| file.settle());
         let good_samples = self.good_samples();
         for file in &self.data {
-            // What is behind it is zeros.
+            // The file continues with zeros.
             let _ = file.close(good_samples * self.metadata.frame_bytes());
         }
         if good_samples > 0 {
@@ -276,7 +276,7 @@ impl Task {
 
 /// How late the metadata writer may notice that samples were added.
 const TICK: Duration = Duration::from_millis(50);
-/// How often metadata are written at most, and what stands in them brought to the disk.
+/// Minimum interval of writing metadata and syncing the data that they cover.
 const INTERVAL: Duration = Duration::from_millis(300);
 /// How long samples may wait until there are more. A recorder that is killed loses what comes in this time and the interval.
 const CUT_EVERY: Duration = Duration::from_millis(250);

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::raw::RawFile;
 use crate::sample_file::{Alignment, Annotation, SampleFile, Segment};
 
-/// What was opened, and how it takes turns with others.
+/// An opened recording, and its turns with others.
 pub(super) struct Opened {
     pub(super) file: SampleFile,
     /// With where its stripes begin, in the file and in the whole.
@@ -85,7 +85,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     let segments = std::mem::take(&mut recordings[fullest].segments);
     let stripes = recordings[fullest].stripes.take();
     let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
-    // What ties channels together is written at the end.
+    // The collection is written at the end.
     let mut notes: Vec<String> = note.into_iter().filter(|_| !is_recorded).collect();
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
@@ -227,7 +227,7 @@ impl Recording {
         })
     }
 
-    /// Notes that its recorder is still at it, or did not come to its end, and what is left out for that.
+    /// Notes that its recorder is still running, or did not finish, and the part excluded for that.
     fn say_open_end(&mut self, is_recorded: bool) {
         if self.closed {
             return;
@@ -243,7 +243,7 @@ impl Recording {
         self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
     }
 
-    /// It has so many samples.
+    /// Sets its length.
     fn end_at(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
         if let Some(last) = self.segments.last_mut() {

@@ -137,7 +137,7 @@ fn close(base: &Base) -> Result<Repaired, Error> {
     let closed = metas.iter().find(|meta| !is_open(meta)).cloned();
     let mut staged = Staged::default();
     let mut hashes = Vec::new();
-    // Who finds the first channel finds all of them.
+    // The first channel comes last, so that its presence implies all others.
     for (base, mut meta) in bases.iter().zip(metas).rev() {
         if !is_open(&meta) {
             let hash = collection::sum_of(base).map_err(Error::file("read", &base.meta()))?;
@@ -171,7 +171,7 @@ fn is_open(meta: &Value) -> bool {
     recorder.is_some_and(|recorder| recorder.ends_with(NOT_CLOSED))
 }
 
-/// Leaves so many bytes of the data; how many were cut off.
+/// Shortens the data to `bytes`; returns the bytes cut off.
 fn cut(base: &Base, bytes: u64) -> Result<u64, Error> {
     let path = base.data();
     let cut = || {
@@ -191,7 +191,7 @@ fn take_over(meta: &mut Value, closed: &Value) {
     let later =
         later.filter(|capture| start_of(capture).is_some_and(|start| start >= known)).map(|capture| {
             let mut capture = capture.clone();
-            // What it says of the other channel.
+            // Its fields about the other channel.
             capture.as_object_mut().map(|capture| capture.remove("grebe:channels"));
             capture
         });
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(meta, expected);
     }
 
-    /// A set of two recordings of one stream each, and the path of what ties them.
+    /// A set of two recordings of one stream each, and the path of their collection.
     fn both(folder: &Path) -> PathBuf {
         let set = RecordingSet::create(&folder.join("both"), false).unwrap();
         for number in 1..=2 {

@@ -7,7 +7,7 @@ use grebe_frame::AxisTime;
 use super::captured::Captured;
 use crate::sample_file::RecordedAt;
 
-/// What the capture that is written says of it, and whether the stream has said something since.
+/// The axis in the current capture, and whether the stream has stated another since.
 #[derive(Debug, Default)]
 pub(super) struct StatedAxis {
     stated: Option<(AxisTime, u64)>,
@@ -72,7 +72,7 @@ pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f
         let Some(stated) = capture.recorded_at.filter(|_| capture.first_sample_index <= next_index) else {
             return;
         };
-        // What was stated by the same clock, or was said anew, is as it should be.
+        // An axis by the same clock, or stated anew, is right already.
         let Some(stamped) = stated.axis.filter(|stated| stated.clock != axis.clock && stated.error_ns == 0)
         else {
             return;
@@ -88,7 +88,7 @@ pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f
     }
 }
 
-/// What times differ by that a rate which is no whole number of nanoseconds rounds.
+/// Rounding error of times at a rate whose period is not a whole number of nanoseconds.
 const NOTHING_NS: u64 = 5_000;
 /// As sure as alignment is wanted.
 const UNSURE_NS: u64 = 50_000;

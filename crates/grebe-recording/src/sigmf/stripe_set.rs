@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Which recordings take turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StripeSet {
-    /// What tells them from others of the same names.
+    /// Distinguishes them from others of the same names.
     pub(crate) id: String,
     /// Which of them this is.
     pub(crate) member: usize,

@@ -11,9 +11,9 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(super) struct Unnamed {
     pub(super) data: Staged,
-    /// What they must not replace.
+    /// Files that they must not replace.
     pub(super) in_the_way: Vec<PathBuf>,
-    /// What they replace under other names.
+    /// Files that they replace under other names.
     pub(super) stale: Vec<PathBuf>,
 }
 

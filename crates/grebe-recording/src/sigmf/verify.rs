@@ -19,7 +19,7 @@ use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
 use crate::error::Error;
 
-/// What a check of a data file found.
+/// Result of checking a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The data file.
@@ -32,8 +32,9 @@ pub struct Verified {
     pub changed: Vec<Range<u64>>,
 }
 
-/// Compares the data of a SigMF recording, a collection or an archive with the checksums in its metadata: `core:sha512`, and `grebe:checksums` of a
-/// recorder. Reads all of it once, through 1 MiB. `progress` is told how many bytes it has read, now and then.
+/// Compares the data of a SigMF recording, a collection or an archive with the checksums in its metadata:
+/// `core:sha512`, and a recorder's `grebe:checksums`. Reads all of it once, through 1 MiB. Calls `progress`
+/// occasionally with the bytes read so far.
 ///
 /// ```
 /// use grebe_recording::{Cancel, SigmfSettings, SigmfWriter, verify};
@@ -115,7 +116,8 @@ impl Reading<'_> {
         let Some(checksums) = meta.global.checksums.filter(|sums| sums.is_known()) else {
             return Ok(verified);
         };
-        // A recorder that was cut off says up to where the data are good; behind that, its last sum is of a part of a stretch.
+        // A recorder that was cut off states the good length; its last sum after that covers part of a
+        // stretch.
         let closed = meta.global.known_samples.is_none();
         let mut begin = 0;
         for expected in checksums.sums {

@@ -56,7 +56,7 @@ pub struct SigmfWriter {
     parts: Vec<DataFile>,
     /// Behind the newest sample, in the stream.
     next_sample_index: Option<u64>,
-    /// What the stream is from there on.
+    /// Description of the stream from there on.
     description: Option<Arc<Description>>,
     axis: StatedAxis,
     /// Samples per channel that were handed over, written or not.
@@ -78,7 +78,7 @@ pub struct SigmfWriter {
     name: NameLock,
 }
 
-/// What was recorded.
+/// Result of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigmfSummary {
     /// Samples per channel.
@@ -105,7 +105,7 @@ impl SigmfWriter {
         Self::create_locked(&base, settings, name)
     }
 
-    /// The same for what is no stream, and can wait until its summary is made.
+    /// The same for a source other than a stream, which can wait for its summary.
     pub(super) fn create_waiting(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
@@ -289,7 +289,7 @@ impl SigmfWriter {
         self.tell(Event::Stripes(stripes));
     }
 
-    /// Whether to write so many samples has to wait for the disk.
+    /// Whether writing this number of samples has to wait for the disk.
     #[inline]
     pub(crate) fn would_wait(&self, samples: usize) -> bool {
         let has_room = self.parts.iter().all(|part| part.room() >= samples);
@@ -311,8 +311,8 @@ impl SigmfWriter {
         self.format.bytes() * self.channels
     }
 
-    /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
-    /// segment there; names and notes are those that were said first.
+    /// Sets the description of the stream from the next sample on. Another centre frequency, bandwidth, gain
+    /// or channel meaning begins a segment there; names and notes stay those of the first description.
     pub fn describe(&mut self, description: Option<Arc<Description>>) {
         let channels = 0..self.channels;
         let before = Tuning::of(self.description.as_deref(), channels.clone());
@@ -352,7 +352,8 @@ impl SigmfWriter {
         shape("channels of the block", channels, self.channels)
     }
 
-    /// `samples(channel)` has the channel's samples of the block as a stream has them, and maybe more behind them.
+    /// `samples(channel)` returns the channel's samples of the block in stream layout, possibly with more
+    /// after them.
     #[inline]
     fn append<'a>(
         &mut self,
@@ -374,7 +375,7 @@ impl SigmfWriter {
         let sample_bytes = self.format.bytes();
         let mut done = 0;
         while done < length {
-            // One file may have been cut earlier than another, for which there was no memory just then.
+            // One file may have been cut earlier than another, which had no memory just then.
             let room = self.parts.iter().map(DataFile::room).min().unwrap_or(0);
             if room == 0 {
                 self.make_room()?;
@@ -411,7 +412,7 @@ impl SigmfWriter {
                 error_ns: description.time_error_ns(),
                 axis: description.axis_time_of(header, sample_index),
             }),
-            // What is played from a recording was not made now, whatever is known of its time.
+            // Samples played from a recording were not made now, even if their time is known.
             None if description.recorded_at.is_some() || description.is_undated => None,
             None => now(),
         }
@@ -447,7 +448,7 @@ impl SigmfWriter {
     }
 }
 
-/// Begins a summary of what these files will hold, a channel each; a stream that `is_live` does not wait for it.
+/// Begins a summary of these files, one channel each; a stream that `is_live` does not wait for it.
 fn summary(
     parts: &mut [DataFile],
     format: SampleFormat,

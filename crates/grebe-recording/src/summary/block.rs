@@ -9,7 +9,7 @@ pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
 /// Of the stretches whose sums are kept.
 pub(super) const SUMS_LOG2: u32 = 18;
 
-/// How the nodes of a block of so many samples stand in it: by level, and of each by lane; a checksum at the end.
+/// Layout of the nodes of a block: by level, then by lane; a checksum at the end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLayout {
     lanes: Lanes,
@@ -70,7 +70,7 @@ impl BlockBuilder {
     /// Takes samples of all channels, not more than fit into the block; `sums` gets those of each lane.
     pub(super) fn add(&mut self, channels: &[&[u8]], samples: u64, mut sums: impl FnMut(usize, LevelSums)) {
         let begun = self.samples % NODE_SAMPLES as u64;
-        // What the last node is short of.
+        // Samples that the last node lacks.
         let missing = (NODE_SAMPLES as u64 - begun) % NODE_SAMPLES as u64;
         let head_bytes = missing.min(samples) as usize * self.lanes.format.bytes();
         for (lane, nodes) in self.finest.iter_mut().enumerate() {

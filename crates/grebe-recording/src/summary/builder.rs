@@ -37,7 +37,7 @@ impl SummaryWriter {
     /// Begins a summary that will be called `path`.
     ///
     /// # Errors
-    /// What the system says of the file that is written beside it.
+    /// The system's error for the file that is written beside the recording.
     pub(super) fn create(path: &Path, format: SampleFormat, channels: usize) -> io::Result<Self> {
         let lanes = Lanes::new(format, channels);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -68,12 +68,12 @@ impl SummaryWriter {
         })
     }
 
-    /// What was written so far, and what follows.
+    /// The summary of the samples so far, which grows.
     pub(super) fn summary(&self) -> &Arc<Summary> {
         &self.summary
     }
 
-    /// What it will be called.
+    /// Its final path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -91,7 +91,7 @@ impl SummaryWriter {
     /// Takes the next samples: the bytes of each channel as a frame has them, all of one length.
     ///
     /// # Errors
-    /// What the system says of the file. The summary is then given up by dropping it.
+    /// The system's error for the file. Drop the summary then.
     pub(super) fn append(&mut self, channels: &[&[u8]]) -> io::Result<()> {
         let sample_bytes = self.lanes.format.bytes();
         let length = channels.iter().map(|channel| channel.len() / sample_bytes).min().unwrap_or(0);
@@ -123,7 +123,7 @@ impl SummaryWriter {
     /// Writes what is left and gives the summary its name: of data that `stamp` tells.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// The system's error for the file.
     pub(super) fn finish(mut self, stamp: Stamp) -> io::Result<Arc<Summary>> {
         if self.block.samples() > 0 {
             for (ended, open) in &mut self.sums {
@@ -179,13 +179,14 @@ fn remove_left_over(path: &Path, name: &str) {
             file.try_lock().ok()
         };
         if entry.file_name().to_str().is_some_and(is_ours) && is_left().is_some() {
-            // Who may not remove it may not write here either.
+            // A process that cannot remove it cannot write here either.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// What is looked at at a time, lane after lane: a part of the second-level cache, and of all that ends with a sample.
+/// Samples processed at a time, lane after lane: they fit into part of the second-level cache, with all nodes
+/// that end with a sample.
 const STEP_SAMPLES: u64 = 1 << 13;
 /// How a summary is called that is not whole.
 const PART: &str = ".part";

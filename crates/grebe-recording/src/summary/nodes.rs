@@ -1,4 +1,4 @@
-//! What a node says of its samples, and how it is computed of the bytes of a channel.
+//! Content of a node, and its computation from the bytes of a channel.
 
 use grebe_frame::{Component, SampleFormat};
 use grebe_scope::Value;
@@ -87,7 +87,7 @@ impl Lanes {
         }
     }
 
-    /// Reads nodes; what is no whole node at the end is left out.
+    /// Reads nodes; ignores a partial node at the end.
     pub(super) fn decode(self, bytes: &[u8], out: &mut Vec<Extremes>) {
         let zero = self.zero();
         match self.format.component() {
@@ -100,7 +100,7 @@ impl Lanes {
         }
     }
 
-    /// What is subtracted from the samples of the format.
+    /// Offset subtracted from samples of the format.
     fn zero(self) -> f32 {
         if self.format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
     }

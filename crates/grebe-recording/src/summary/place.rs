@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Beside the recording: `x.grebe-summary` for `x.sigmf-meta` and what belongs to it, `x.wav.grebe-summary` for `x.wav`.
+/// Path beside the recording: `x.grebe-summary` for `x.sigmf-meta` and its files, `x.wav.grebe-summary` for
+/// `x.wav`.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let path = data_path(path);
     let is_sigmf =

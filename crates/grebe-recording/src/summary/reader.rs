@@ -33,7 +33,7 @@ struct Blocks {
     bytes: Vec<u8>,
 }
 
-/// What is kept in memory, by lane.
+/// Nodes kept in memory, by lane.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Coarse {
     /// By level, as in the file.
@@ -45,12 +45,12 @@ impl Summary {
     /// Opens a summary, whatever recording it is of; `None` where it is damaged, or none.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Self::open_if(path, |_| true)
     }
 
-    /// Opens the summary of a recording; `None` also where it is another's, or of what the recording was before.
+    /// Opens the summary of a recording; `None` also if it belongs to another one, or to an earlier content.
     pub(super) fn open_of(
         path: &Path,
         lanes: Lanes,
@@ -65,7 +65,7 @@ impl Summary {
     /// sent it says; those of blocks that have not come are an error of [`extremes`](Self::extremes).
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open_arriving(
         path: &Path,
         file: &SampleFile,
@@ -80,8 +80,8 @@ impl Summary {
         })
     }
 
-    /// Whether its nodes are not those of these samples from `position` on: the bytes of each channel, one behind the other. What cannot
-    /// be compared, because its nodes have not come or are not whole within the samples, is no contradiction.
+    /// Whether its nodes disagree with these samples from `position` on: the bytes of each channel in turn.
+    /// Nodes that have not arrived, or are not whole within the samples, do not contradict.
     pub fn contradicts(&self, position: u64, bytes: &[u8]) -> bool {
         let lanes = self.lanes;
         let channels = lanes.count / lanes.of_channel;
@@ -260,7 +260,7 @@ impl Summary {
 }
 
 impl Blocks {
-    /// Reads nodes of a lane; a block that is asked for first is read whole, and must be what was written.
+    /// Reads nodes of a lane. The first access to a block reads it whole and verifies it.
     #[expect(clippy::too_many_arguments, reason = "where the nodes stand, in the words of the layout")]
     fn row(
         &mut self,

@@ -38,7 +38,7 @@ use crate::sample_file::SampleFile;
 pub struct SummarizedFile {
     path: PathBuf,
     file: SampleFile,
-    /// Of the data when it was looked at last, and of the file that it was opened by.
+    /// Size of the data at the last check, and of the file that opens them.
     size: Size,
     named: Size,
     shared: Arc<Shared>,
@@ -57,7 +57,7 @@ pub enum SummaryState {
     Failed(String),
 }
 
-/// What the thread that makes the summary shares with who looks at it.
+/// State shared by the thread that makes the summary and its readers.
 #[derive(Debug)]
 struct Shared {
     is_over: AtomicBool,
@@ -95,7 +95,7 @@ impl Summary {
     }
 }
 
-/// What tells cheaply that data changed: bytes, and when.
+/// Cheap sign of changed data: bytes, and modification time.
 type Size = (u64, Option<SystemTime>);
 
 impl SummarizedFile {
@@ -117,7 +117,7 @@ impl SummarizedFile {
         Ok(opened)
     }
 
-    /// The recording, as it was when it was looked at last.
+    /// The recording, as of the last check.
     pub fn file(&self) -> &SampleFile {
         &self.file
     }
@@ -154,7 +154,7 @@ impl SummarizedFile {
     /// As [`Summary::extremes`]. A summary that turns out to be damaged is made anew.
     ///
     /// # Errors
-    /// Those of [`Summary::extremes`], and where there is no summary.
+    /// Those of [`Summary::extremes`], and a missing summary.
     pub fn extremes(
         &mut self,
         lane: usize,
@@ -228,7 +228,7 @@ impl SummarizedFile {
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
-        // Who makes it sees that the recording grew.
+        // The maker sees that the recording grew.
         if !grows || self.state() != SummaryState::Making {
             self.find_or_make();
         }
@@ -396,7 +396,7 @@ pub(super) const SMALL_BYTES: u64 = 32 << 20;
 /// Large enough for a disk; all of it fits into a cache.
 const STEP_BYTES: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A recording that did not change for so long is taken to be over.
+/// A recording without changes for this time counts as finished.
 const REST: Duration = Duration::from_secs(3);
 
 /// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.

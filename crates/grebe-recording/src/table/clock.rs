@@ -35,7 +35,8 @@ struct First {
     has_zone: bool,
 }
 
-/// How coarsely times are written: by the place of the first digit, because some programs write so many digits, whatever the number.
+/// Resolution of written times: by the place of the first digit, because some programs write a fixed number
+/// of digits.
 #[derive(Debug, Clone)]
 struct Resolution {
     places: [Place; PLACES],
@@ -50,7 +51,7 @@ struct Place {
 }
 
 impl Clock {
-    /// Times in this unit; where none is said, Unix times are known by their size, and others are seconds.
+    /// Times in this unit. Without a unit, Unix times are recognized by their size, and others are seconds.
     pub fn new(unit: Option<TimeUnit>, point: u8) -> Self {
         let resolution = Resolution { places: [Place::default(); PLACES] };
         Self {
@@ -125,7 +126,7 @@ impl Clock {
         Some((now - first.attoseconds) as f64 / ATTOSECONDS as f64)
     }
 
-    /// What is read from here on does not change the [spacing](Self::spacing).
+    /// Later times no longer change the [spacing](Self::spacing).
     pub fn settle(&mut self) {
         self.is_settled = true;
     }
@@ -163,7 +164,7 @@ impl Clock {
         Some(first.attoseconds as f64 / ATTOSECONDS as f64)
     }
 
-    /// What nobody said of the times and was taken to be so, and how to say otherwise; `name` is that of the column.
+    /// Assumptions about the times, and how to override them; `name` is that of the column.
     pub fn guesses(&self, name: &str) -> Vec<String> {
         let Some(first) = self.first else { return Vec::new() };
         let mut guesses = Vec::new();

@@ -50,7 +50,7 @@ pub fn number_and_unit(text: &[u8], point: u8) -> Option<(f64, &[u8])> {
     Some((number(&text[..end], point)?, unit.as_bytes())).filter(|_| is_unit)
 }
 
-/// The digits of a number, as far as 64 bits hold them: of a longer one the last decimals are left out.
+/// The digits of a number, as far as 64 bits hold them; further decimals are dropped.
 #[inline]
 pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     let (is_negative, digits) = match text {
@@ -91,7 +91,7 @@ pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     Some(Decimal { mantissa: if is_negative { -mantissa } else { mantissa }, exponent })
 }
 
-/// No digit more fits behind so many.
+/// Above this, another digit does not fit.
 const FULL: i64 = i64::MAX / 10;
 const UNIT_BYTES_MAX: usize = 16;
 /// Those that are exact.

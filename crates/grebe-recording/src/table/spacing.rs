@@ -3,7 +3,7 @@
 //! ```text
 //!  time i = round(start + (i + missing before i) / rate + jitter, resolution)
 //!
-//!  1  a first period: the mean of the steps that are no jumps
+//!  1  a first period: the mean of the steps without jumps
 //!  2  steps along it: which sample of the grid each time is
 //!  3  a line through times and samples, over the longest stretch first, then over all that the error of the rate can bridge
 //!  4  all rates that explain the times within their resolution; of these the number with the fewest digits
@@ -128,7 +128,7 @@ impl Spacing {
         }
     }
 
-    /// What the times say better than this spacing, and how many gaps there are; `None` where they do not keep to it.
+    /// A better spacing from the times, and the number of gaps; `None` if the times are irregular.
     fn refined(times_s: &[f64], begin: Self) -> Option<(Self, usize)> {
         let mut spacing = begin;
         let mut grid = Grid::default();
@@ -171,7 +171,7 @@ impl Spacing {
     }
 }
 
-/// The mean of the steps that are no jumps.
+/// The mean of the steps without jumps.
 fn first_period(times_s: &[f64], resolution_s: f64) -> Option<f64> {
     let steps = || times_s.windows(2).map(|pair| pair[1] - pair[0]);
     let mut forward: Vec<f64> = steps().filter(|&step| step > 0.0).collect();
@@ -273,7 +273,7 @@ struct Fit {
     period_s: f64,
     /// As a part of it.
     error: f64,
-    /// What was fitted: stretches whose gaps could be bridged.
+    /// Fitted stretches whose gaps could be bridged.
     groups: Vec<std::ops::Range<usize>>,
 }
 
@@ -309,7 +309,7 @@ impl Fit {
         let least = (spacing.resolution_s / 4.0).powi(2);
         let error = 4.0 * ((square + least) / along).sqrt() / period_s;
         let fit = Self { period_s, error, groups };
-        // Rounding is no noise: what it leaves over may go the same way for thousands of samples.
+        // Rounding is not noise: its remainders may have the same sign for thousands of samples.
         Some(if spacing.resolution_s > 0.2 * period_s {
             fit.within(times_s, grid, spacing.resolution_s)
         } else {
@@ -421,9 +421,9 @@ fn simplest(low_hz: f64, high_hz: f64) -> f64 {
     middle_hz
 }
 
-/// A step of so many usual ones is a jump.
+/// A step of this many usual ones is a jump.
 const JUMP: f64 = 2.5;
-/// Steps of so many are none of a program that only waits.
+/// Longer steps do not come from a program that only waits.
 const WALK: f64 = 1.8;
 const TURNS: usize = 4;
 const RUN: usize = 64;

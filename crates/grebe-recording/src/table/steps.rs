@@ -127,6 +127,6 @@ impl Steps {
     }
 }
 
-/// Times after one that are looked at where it is off.
+/// Number of times examined after an irregular one.
 pub const LOOKAHEAD: usize = 64;
 const STEPS_MAX: f64 = 1e15;

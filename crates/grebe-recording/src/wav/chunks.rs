@@ -1,4 +1,4 @@
-//! The chunks of a file up to its samples, and what stands behind them.
+//! The chunks of a file up to its samples, and the bytes after them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -9,7 +9,7 @@ use super::numbers::{u32_at, u64_at};
 use crate::encoding::Encoding;
 use crate::error::Error;
 
-/// What a `fmt ` chunk says.
+/// Content of a `fmt ` chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Format {
     pub(super) encoding: Encoding,
@@ -26,14 +26,14 @@ impl Format {
     }
 }
 
-/// A file whose chunks are looked at.
+/// A file whose chunks are read.
 pub(super) struct Chunks<'a> {
     pub(super) path: &'a Path,
     file: &'a File,
     pub(super) notes: Vec<String>,
 }
 
-/// What stands before the samples, and what the file says of their length.
+/// Chunks before the samples, and the stated length.
 pub(super) struct Found {
     pub(super) format: Format,
     pub(super) auxi: Option<Auxi>,
@@ -44,11 +44,11 @@ pub(super) struct Found {
     pub(super) declared: u32,
     /// In a `ds64` chunk.
     pub(super) large: Option<u64>,
-    /// Where that stands, for whoever writes it anew.
+    /// Position of that field, for a repair.
     pub(super) ds64_at: Option<u64>,
 }
 
-/// What stands behind a place where samples may end.
+/// Content after a possible end of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behind {
     Nothing,
@@ -58,7 +58,7 @@ pub(super) enum Behind {
     Chunks {
         more_samples: bool,
     },
-    /// Whatever: samples go on.
+    /// Anything else: samples continue.
     Samples,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Chunks<'a> {
         Ok(end)
     }
 
-    /// What stands behind samples that would end at `end`.
+    /// Content after samples that would end at `end`.
     pub(super) fn behind(&mut self, mut end: u64, file_bytes: u64) -> Result<Behind, Error> {
         match file_bytes - end {
             0 => return Ok(Behind::Nothing),
@@ -221,5 +221,5 @@ const NAMES: [&[u8; 4]; 16] = [
     b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue ", b"auxi", b"id3 ",
     b"PEAK", b"smpl", b"PAD ", b"FLLR", b"axml",
 ];
-/// What programs of music put behind the chunks.
+/// Tags that music programs put after the chunks.
 const TAGS: [&[u8]; 3] = [b"ID3", b"TAG", b"APETAGEX"];

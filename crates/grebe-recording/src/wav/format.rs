@@ -1,4 +1,4 @@
-//! What a sample is: the `fmt ` chunk, and where that leaves it open, the samples.
+//! Format of a sample: from the `fmt ` chunk and, where that is ambiguous, from the samples.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -20,7 +20,7 @@ pub(super) struct Level {
 }
 
 impl Chunks<'_> {
-    /// The chunk of so many bytes that the file stands at.
+    /// Reads the chunk of this size at the file's position.
     pub(super) fn format(&mut self, bytes: u32) -> Result<Format, Error> {
         if bytes < 16 {
             return Err(self.malformed("its fmt chunk is shorter than 16 bytes"));
@@ -43,7 +43,7 @@ impl Chunks<'_> {
             );
             return Err(self.field("format tag", tag, &must));
         }
-        // Who states a block of another size takes as many bytes for a second, where it is meant.
+        // A writer that means another block size also states the matching bytes per second.
         let is_block = u32_at(&raw, 8) == u32_at(&raw, 4).wrapping_mul(frame_bytes.into());
         let sample_bytes = self.sample_bytes(tag, channels, frame_bytes, bits, is_block)?;
         let encoding = match (tag, sample_bytes) {
@@ -100,7 +100,7 @@ impl Chunks<'_> {
 }
 
 impl Level {
-    /// Of a file with so many bytes of samples from `offset_bytes` on.
+    /// Of a file with `bytes` bytes of samples from `offset_bytes` on.
     pub(super) fn of(format: &Format, mut file: &File, offset_bytes: u64, bytes: u64) -> io::Result<Self> {
         let encoding = format.encoding;
         let as_told = Self { encoding, bits: None, note: None };
@@ -143,5 +143,5 @@ const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;
 /// The tag proper stands 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
-/// What shows where the bits of samples stand.
+/// Bytes examined to find the used bits of samples.
 const LOOKED_AT_BYTES: u64 = 1 << 20;

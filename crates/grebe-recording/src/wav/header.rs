@@ -1,11 +1,11 @@
-//! What is written before the samples of a WAV.
+//! The header before the samples of a WAV.
 
 use std::time::SystemTime;
 
 use super::auxi::Auxi;
 use crate::encoding::Encoding;
 
-/// What is written before the samples.
+/// The header before the samples.
 pub(crate) struct Header {
     /// Of a number: complex samples are two channels.
     pub(crate) encoding: Encoding,
@@ -16,7 +16,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Up to the first sample, of so many bytes of samples; RF64 where they are more than a RIFF can hold.
+    /// Bytes up to the first sample, for this size of samples; RF64 if they exceed a RIFF.
     pub(crate) fn bytes(&self, sample_bytes: u64) -> Vec<u8> {
         let Self { encoding, channels, sample_rate_hz, receiver } = *self;
         let frame_bytes = encoding.sample_bytes() * usize::from(channels);

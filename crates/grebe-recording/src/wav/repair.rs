@@ -8,7 +8,7 @@ use super::chunks::Chunks;
 use crate::error::Error;
 use crate::repaired::Repaired;
 
-/// Writes the sizes that the file has into its header. What does not fill a sample at its end is cut off.
+/// Writes the file's actual sizes into its header. Cuts off a partial sample at its end.
 pub(crate) fn repair(path: &Path) -> Result<Repaired, Error> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(Error::file("open", path))?;
     let mut chunks = Chunks::new(path, &file);

@@ -1,4 +1,4 @@
-//! What is left where a process is killed between two of the files that take their places together.
+//! State after a process is killed between two of the files that take their places together.
 
 use super::super::Apart;
 use super::super::archive::Files;
@@ -10,7 +10,7 @@ use super::super::metadata::{Metadata, State};
 use super::*;
 use crate::{Cancel, repair, verify};
 
-/// Shows to every reader what is there: of what is refused, an error.
+/// Opens every file as a reader would; returns the errors of those refused.
 fn contradictions(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -17,7 +17,7 @@ use crate::summary::RecordingSummary;
 pub(crate) struct Closing {
     metadata: Option<MetadataWriter>,
     summary: Option<RecordingSummary>,
-    /// What it is opened by.
+    /// The path that opens it.
     path: PathBuf,
     data: Vec<Arc<DiskFile>>,
     /// Until then nobody else records under this name.
@@ -45,8 +45,8 @@ impl Closing {
 }
 
 impl SigmfWriter {
-    /// Goes on in another recording, of the same settings, with the next sample; the files before are closed by whoever joins what this returns.
-    /// Nothing is asked of the disk. Where the system gives no thread, all is as it was.
+    /// Continues in another recording of the same settings with the next sample; joining the result closes
+    /// the previous files. Makes no request to the disk. If the system gives no thread, nothing changes.
     pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
         let Begun { mut parts, metadata, files } = next.begin()?;
         let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
@@ -154,7 +154,8 @@ impl SigmfWriter {
         Error::Write { path, source, good_samples: self.taken_samples }
     }
 
-    /// Gives the summary its name where it is of the recording, which is closed and has so many samples per channel.
+    /// Names the summary if it covers the recording, which is closed and has `len_samples` samples per
+    /// channel.
     pub(super) fn end_summary(&mut self, len_samples: Option<u64>) {
         self.parts.iter_mut().for_each(|part| part.end.untap());
         if let Some(summary) = self.summary.take() {
@@ -180,7 +181,7 @@ impl SigmfWriter {
         self.parts[part].end.cut(&mut self.disk).unwrap();
     }
 
-    /// The disk is full behind so many bytes of a data file.
+    /// Simulates a disk that is full after this number of bytes of a data file.
     pub(crate) fn limit(&self, part: usize, bytes: u64) {
         self.parts[part].end.file().limit(bytes);
     }

@@ -80,7 +80,7 @@ fn the_length_of_the_file_decides_where_the_header_is_wrong() {
     for (large, name) in [(0, b"RF64"), (u64::MAX, b"RF64"), (0, b"BW64"), (u64::MAX, b"BW64")] {
         assert_eq!(opened(&path, &rf64(&good, large, name)), (1_000, false, no_length.into()), "{large:x}");
     }
-    // A recorder was killed behind the last time that it wrote its header.
+    // A recorder was killed after its last header update.
     for stale in [with_size(good.clone(), 400), rf64(&good, 400, b"RF64")] {
         let (samples, is_whole, note) = opened(&path, &stale);
         assert_eq!((samples, is_whole), (1_000, false));
