@@ -28,7 +28,7 @@ pub(super) fn clean(line: &[u8], out: &mut Vec<u8>) -> bool {
             Some(inner.to_vec())
         }
         [b'{', inner @ .., b'}'] => json(text).or_else(|| Some(inner.to_vec())),
-        // $GPGGA is no number.
+        // $GPGGA is a name.
         [b'$', inner @ ..] if inner.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) => {
             Some(inner.split(|byte| *byte == b'*').next().unwrap_or_default().to_vec())
         }
@@ -58,7 +58,7 @@ fn plain(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `"a":1,"b.c":2`; `None`: it is no object, or has no number.
+/// `"a":1,"b.c":2`; `None` if it is not an object, or has no numbers.
 fn json(text: &[u8]) -> Option<Vec<u8>> {
     let value: Value = serde_json::from_slice(text).ok()?;
     let mut out = Vec::new();

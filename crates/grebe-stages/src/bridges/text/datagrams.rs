@@ -15,7 +15,7 @@ pub(crate) struct Datagrams {
     slab: Option<Vec<u8>>,
     lines: Vec<u8>,
     begin: usize,
-    /// Who sent lines, and no end after them.
+    /// Senders of lines without an end of stream.
     senders: Vec<SocketAddr>,
     /// There are more than are kept: nothing tells any more when all have ended.
     is_crowded: bool,
@@ -48,7 +48,7 @@ impl Datagrams {
         }
     }
 
-    /// What the kernel drops, to be asked by whoever reads the lines.
+    /// Kernel drops, for the reader of the lines.
     pub(crate) fn kernel_drops(&self) -> KernelDrops {
         self.kernel_drops.clone()
     }

@@ -23,11 +23,11 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// At that time so many lines had come.
+    /// Notes the number of lines that had arrived at this time.
     pub(super) fn note(&mut self, at: Instant, lines: usize) {
         if lines > self.last.map_or(0, |(_, before)| before) {
             self.last = Some((at, lines));
-            // What came together with the first line may have waited for long.
+            // Lines that arrive together with the first may have waited long.
             self.first.get_or_insert((at, lines));
         }
     }
@@ -37,7 +37,7 @@ impl Arrivals {
         self.first.map_or(Duration::ZERO, |(at, _)| at.elapsed())
     }
 
-    /// Whether so many lines are enough by now to say the rate.
+    /// Whether this number of lines is enough to determine the rate.
     pub(super) fn are_enough(&self, lines: usize) -> bool {
         let elapsed = self.elapsed();
         match lines {
@@ -74,7 +74,7 @@ pub(super) fn grows_evenly(mut numbers: impl Iterator<Item = f64>) -> bool {
         && Spacing::of(&since, 0.0).is_ok_and(|spacing| spacing.jitter_s < 0.05 * spacing.period_s)
 }
 
-/// To so many digits behind the first.
+/// Rounds to this number of digits after the first.
 fn rounded(number: f64, digits: usize) -> f64 {
     format!("{number:.digits$e}").parse().unwrap_or(number)
 }
@@ -84,7 +84,7 @@ const WAIT: Duration = Duration::from_secs(1);
 const LINES: usize = 8;
 const WAIT_FEW: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// What is over sooner says nothing.
+/// A shorter span does not determine the rate.
 const SPAN_MIN_S: f64 = 0.1;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Begins rows of so many channels.
+    /// Begins rows of `channels` values.
     pub(super) fn begin(&mut self, channels: usize) {
         self.clear();
         self.channels = channels;
@@ -88,7 +88,7 @@ impl Rows {
         self.steps.get(at).copied().unwrap_or(Step::Next)
     }
 
-    /// What is missing before this one is marked.
+    /// Marks missing rows before this one.
     pub(super) fn mark(&mut self, at: usize) {
         self.steps[at] = Step::Next;
     }

@@ -20,8 +20,8 @@ use crate::bridges::text::uri::TextStream;
 use crate::session::{Bounded, Limit, Shortfall, Silence};
 use crate::transport::{Carrier, Link, ReadResult, Reconnect, Wait};
 
-/// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
-/// with the next sample, and whoever reads it takes it for another.
+/// Reads lines of numbers: a line is a sample of each channel. A change of channels begins another frame. The
+/// stream continues with the next sample, and a reader treats it as another stream.
 ///
 /// Half lines and garbage are counted and left out. The first lines are kept until the rate is known, for some seconds at most.
 pub(crate) struct TextSource<R> {
@@ -43,7 +43,7 @@ pub(crate) struct TextSource<R> {
     read_ns: u64,
     /// Where a column of times says how lines follow each other.
     steps: Option<Steps>,
-    /// What a person should know.
+    /// Notices for the user.
     notes: Vec<String>,
     is_guessed: bool,
     left_out: LeftOut,
@@ -418,7 +418,7 @@ fn begins_within(carrier: &Carrier) -> bool {
     matches!(carrier, Carrier::Serial(_))
 }
 
-/// Any bytes are lines or are left out; what is taken of them has a value for each channel.
+/// Any bytes are lines or are skipped; each accepted line has a value for each channel.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(name: &str, bytes: &[u8]) {
     let Ok(crate::Uri::Text(text)) = format!("pipe:?format=text&{name}").parse() else { return };
@@ -452,7 +452,7 @@ impl<R> std::fmt::Debug for TextSource<R> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// So long nothing is said of lines without numbers.
+/// Time before the first notice about lines without numbers.
 const TELL_AFTER: Duration = Duration::from_secs(3);
 grebe_flow::counters! {
     struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, doubled_lines, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss, gauge clock_missing_samples }

@@ -53,14 +53,15 @@ impl<R: Read + Send + 'static> TextSource<R> {
         Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
 
-    /// When the first of the last so many rows was made, as far as the rate says it: the last one came with the newest read.
+    /// Time of the first of the last `rows` rows, by the rate: the last one came with the newest read.
     fn stamp_of(&self, rows: usize) -> u64 {
         let rate_hz = self.next.sample_rate_hz;
         let age_ns = if rate_hz > 0.0 { (rows - 1) as f64 / rate_hz * 1e9 } else { 0.0 };
         self.read_ns.saturating_sub(age_ns as u64).max(self.stamp_ns)
     }
 
-    /// Marks what is missing before the next row by its time. Whether there is a row: one that has the time of another is left out.
+    /// Marks the rows missing before the next one by its time. Returns `false` for a row to skip, because its
+    /// time repeats.
     fn leave_out_before_next(&mut self) -> bool {
         let next = self.rows.rest().start;
         match self.rows.step(next) {
@@ -76,7 +77,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 return false;
             }
         }
-        // It is marked, also where there is no room for the row now.
+        // Marks it even if the row does not fit now.
         self.rows.mark(next);
         true
     }
