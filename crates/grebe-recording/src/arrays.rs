@@ -14,18 +14,18 @@ pub(crate) struct Listed {
     pub(crate) name: String,
     /// As its program writes it.
     pub(crate) shape: String,
-    /// Of one that is a single number, which.
+    /// The value of a single number.
     pub(crate) number: Option<f64>,
 }
 
-/// What stands behind the '?' of a name.
+/// The query after the '?' of a name.
 pub(crate) struct Asked {
     pub(crate) path: PathBuf,
     rate_hz: Option<f64>,
     array: Option<String>,
 }
 
-/// Which array is taken.
+/// The chosen array.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chosen {
     /// From 0.

@@ -1,4 +1,4 @@
-//! The bytes of samples that stand in a file, or by turns in several.
+//! The bytes of samples in a file, or alternating between several.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::read_ahead::FileReader;
 
-/// Where samples are read from.
+/// Source of the samples.
 #[derive(Debug)]
 pub(super) enum Bytes {
     File(FileReader),
@@ -26,9 +26,9 @@ pub(super) struct Striped {
 /// A stretch of one of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stripe {
-    /// Where it begins in the whole.
+    /// Its begin in the whole.
     pub(super) at: u64,
-    /// Which file has it, and where there.
+    /// The file that has it, and the position there.
     pub(super) file: usize,
     pub(super) from: u64,
     pub(super) bytes: u64,
@@ -65,7 +65,7 @@ impl Bytes {
         }
     }
 
-    /// The same once more, to be read elsewhere.
+    /// The same again, with its own file handles.
     pub(super) fn reopen(&self) -> io::Result<Self> {
         let again = |file: &FileReader| file.try_clone().map(FileReader::new);
         Ok(match self {
@@ -109,7 +109,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Words to compare: what is read of which file.
+    /// Text for comparison: the files and the ranges read from them.
     pub(super) fn layout(&self) -> String {
         match self {
             Self::File(_) => String::new(),

@@ -24,7 +24,7 @@ pub use write::CsvWriter;
 
 /// Name of the time column: seconds since the first sample.
 const TIME: &str = "time_s";
-/// Behind the name of a channel: its two columns.
+/// Suffixes of a complex channel's two columns.
 const COMPLEX: [&str; 2] = ["_re", "_im"];
 
 #[cfg(test)]

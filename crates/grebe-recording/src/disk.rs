@@ -55,7 +55,7 @@ pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     free_bytes_of(&File::open(folder).ok()?)
 }
 
-/// The same of a file or a folder that is open.
+/// The same for an open file or folder.
 pub(super) fn free_bytes_of(file: &File) -> Option<u64> {
     sys::free_bytes(file)
 }
@@ -111,7 +111,7 @@ impl DiskReport {
     }
 }
 
-/// The end of a file, as the one who appends to it has it.
+/// The end of a file, held by its producer.
 #[derive(Debug)]
 pub(super) struct Appender {
     file: Arc<DiskFile>,
@@ -119,7 +119,7 @@ pub(super) struct Appender {
     /// Bytes in the block; the first `carried` of them were handed over before.
     fill: usize,
     carried: usize,
-    /// Where the block begins in the file.
+    /// Offset of the block in the file.
     offset: u64,
     /// Whether a block was handed over since the last call of [`Appender::cut_if_idle`].
     is_moving: bool,
@@ -134,7 +134,7 @@ impl Disk {
     /// The system gives no thread.
     pub(super) fn start(buffer_bytes: usize, files: usize, way: WriteWay) -> io::Result<Self> {
         let block_bytes = block_bytes(buffer_bytes, files);
-        // One to fill for each file, and as many again, or the one who appends would wait for each write.
+        // One block to fill per file, and as many again; otherwise the producer would wait for each write.
         let blocks = (buffer_bytes / block_bytes).max(2 * files + 1);
         let home = Arc::new(Signal::new());
         let mut pool = Pool::new(blocks, block_bytes, || ());
@@ -227,14 +227,14 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.mailbox.send(Message::End);
         if let Some(thread) = self.thread.take() {
-            // A panic of the engine has been printed; what it wrote is counted.
+            // A panic of the engine is already printed; its writes are counted.
             let _ = thread.join();
         }
     }
 }
 
 impl Appender {
-    /// Begins a file at its first byte. It is empty, open for writing, and nobody else writes to it.
+    /// Begins a file at its first byte. The file is empty, open for writing, and has no other writer.
     pub(super) fn new(file: DiskFile) -> Self {
         let file = Arc::new(file);
         Self { file, block: None, fill: 0, carried: 0, offset: 0, is_moving: false, tap: None }
@@ -280,7 +280,7 @@ impl Appender {
         }
     }
 
-    /// Hands over what is full, and gets memory for more; waits while all memory is on its way to the disk.
+    /// Hands over full blocks, and gets memory for more; waits while all memory is on its way to the disk.
     ///
     /// # Errors
     /// The file cannot be written any further.
@@ -298,7 +298,7 @@ impl Appender {
         }
     }
 
-    /// Hands over what has waited since the last call; does not wait.
+    /// Hands over data that have waited since the last call; does not wait.
     pub(super) fn cut_if_idle(&mut self, disk: &mut Disk) {
         if !std::mem::take(&mut self.is_moving)
             && self.fill > self.carried
@@ -337,7 +337,7 @@ impl Appender {
         self.tap = None;
     }
 
-    /// Forgets what was not handed over.
+    /// Discards data not yet handed over.
     pub(super) fn discard(&mut self) {
         self.block = None;
         (self.fill, self.carried) = (0, 0);
@@ -382,7 +382,7 @@ fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
 /// With 8 of them under way: docs/record-and-play.md has what others reach.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
 const BLOCK_BYTES_MIN: usize = 64 << 10;
-/// How late a file that failed is noticed by who waits for memory.
+/// Maximum delay until a producer that waits for memory notices a failed file.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

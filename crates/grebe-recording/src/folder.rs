@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::kinds::kind_of;
 use crate::sigmf::missing_collection_of;
 
-/// The recording of a folder that was changed last, of several channels all of them; `None` where there is none, or the folder cannot be
-/// read. Raw samples are none: nothing says what they are.
+/// The last changed recording of a folder, with all of its channels; `None` if there is none, or the folder
+/// cannot be read. Raw samples do not count, because their format is unknown.
 pub fn newest_recording(folder: &Path) -> Option<PathBuf> {
     let recordings =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_whole(path));

@@ -1,4 +1,4 @@
-//! Raw files: samples and nothing else. Their name says what they are: `capture.cu8?rate=2.4M&channels=2`.
+//! Raw files: samples and nothing else. Their name states the format: `capture.cu8?rate=2.4M&channels=2`.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use crate::wav;
 #[derive(Debug, PartialEq)]
 struct Name {
     path: PathBuf,
-    /// `None`: what the file's own name says.
+    /// `None`: from the file's own name.
     format: Option<Encoding>,
     channels: usize,
     rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
 }
 
-/// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
+/// A file's path and the rate after its '?'; 0 if there is none. Other parameters are an error.
 pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
     let (path, query) = split(written);
     let read = || {

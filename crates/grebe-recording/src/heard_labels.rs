@@ -17,12 +17,12 @@ pub(super) struct HeardLabels {
     /// The first sample that was written of this stream.
     begin_index: Option<u64>,
     pub(super) entered: u64,
-    /// Those for which the recording had no room.
+    /// Annotations for which the recording had no room.
     pub(super) left_out: u64,
 }
 
 impl HeardLabels {
-    /// Takes what a description says.
+    /// Takes the annotations of a description.
     pub(super) fn hear(&mut self, description: Option<&Description>) {
         for annotation in description.into_iter().flat_map(|description| &description.annotations) {
             if self.known.iter().any(|known| annotation.is_again(known)) {

@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     NumPy,
     /// SDRangel's.
     SdrIq,
-    /// Of receivers of DAB.
+    /// DAB receivers.
     Uff,
     Flac,
     /// NumPy's arrays in a zip.

@@ -18,13 +18,13 @@ pub(super) struct Labels {
     all: Vec<Label>,
     /// For each segment of the file, the last one of its stream: where indexes step back, another begins.
     ends: Vec<usize>,
-    /// Those that begin behind the place.
+    /// First annotation that begins after the position.
     next: usize,
     /// Index after the last annotation sent.
     said: usize,
     /// Begun annotations that are still sent.
     kept: Vec<usize>,
-    /// From where on others are to be said.
+    /// Position from which other annotations are due.
     due: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ impl Labels {
         self.all.into_iter().map(|label| label.annotation).collect()
     }
 
-    /// From where in the file on others are to be said than were last.
+    /// Position in the file from which other annotations are due than the last ones.
     pub(super) fn due(&self) -> Option<u64> {
         self.due
     }

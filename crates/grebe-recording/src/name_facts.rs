@@ -16,7 +16,7 @@ pub(crate) struct NameFacts {
     pub(crate) frequency_hz: Option<f64>,
     /// Taken as UTC.
     pub(crate) time: Option<SystemTime>,
-    /// Where the ending does not say it.
+    /// Format, if the extension does not state it.
     pub(crate) format: Option<Encoding>,
     /// Whether two channels are I and Q; `Some(false)`: they are sound.
     pub(crate) iq: Option<bool>,

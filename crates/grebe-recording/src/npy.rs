@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one array behind a header that is a Python dictionary.
+//! NumPy's `.npy`: one array after a header that is a Python dictionary.
 //!
 //! Samples are the first axis, channels the second; of complex integers, which NumPy has none of, I and Q are the last. The header is
 //! as `numpy.lib.format` documents it, versions 1 to 3. It says no rate: the name may, as that of a raw file does.
@@ -23,7 +23,7 @@ struct Array {
     encoding: Encoding,
     channels: usize,
     len_samples: u64,
-    /// Whether each channel stands on its own, one behind the other.
+    /// Whether channels are stored one after the other.
     is_channel_major: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where output files go: what is replaced, what is written into, and who holds the name of a recording.
+//! Destinations of output files: replaced files, files written into, and locks on recording names.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -40,7 +40,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Where a path leads, by symbolic links that may lead to nothing.
+/// Follows symbolic links, even to a missing target.
 pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -64,7 +64,7 @@ impl NameLock {
         loop {
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
             let file = file.map_err(Error::file("create", meta))?;
-            // A file system that has no locks holds nobody up.
+            // A file system without locks does not block recorders.
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(Error::Busy { path: meta.to_owned() });
             }
@@ -75,7 +75,7 @@ impl NameLock {
         }
     }
 
-    /// Whether somebody has the name whose lock file this is. A file system that has no locks does not tell.
+    /// Whether a recorder holds the name of this lock file. A file system without locks does not tell.
     pub(crate) fn is_taken(path: &Path) -> bool {
         File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }

@@ -21,7 +21,7 @@ use crate::sigmf::is_misread;
 pub struct PlayOptions {
     /// Times the recorded rate; `None`: as fast as the consumers take it.
     pub speed: Option<f64>,
-    /// Begins again at the end, for ever; the sample index goes on.
+    /// Restart at the end, without limit; the sample index continues.
     pub repeat: bool,
     /// Ends after this many samples per channel, or with the file.
     pub samples: Option<u64>,
@@ -47,7 +47,7 @@ pub struct FileSource {
     pacer: Option<Pacer>,
     block_samples: u64,
     sequence: u64,
-    /// Where in the file the next frame begins, and in which of its segments.
+    /// Position of the next frame in the file, and its segment.
     position: u64,
     segment: usize,
     /// Samples of earlier rounds of a file that is repeated, in the file and in the stream.
@@ -55,16 +55,16 @@ pub struct FileSource {
     index_offset: u64,
     next_index: u64,
     gaps_samples: u64,
-    /// Which of the file's descriptions was sent last.
+    /// Index of the last description sent.
     described: Option<usize>,
     labels: Labels,
     /// A sample of the stream that is sent, and when it was made, as far as the file says.
     taken: Option<(u64, RecordedAt)>,
     /// The segment that `taken` speaks of.
     entered: Option<usize>,
-    /// Whether something else is to be said from the next sample on.
+    /// Whether the description changes at the next sample.
     says_anew: bool,
-    /// Where it keeps step with others; gaps take their time then.
+    /// Schedule shared with other recordings; gaps then take their time.
     schedule: Option<Schedule>,
     /// How often it has begun again.
     round: u64,
@@ -110,7 +110,7 @@ impl FileSource {
         Self { schedule: Some(schedule), ..self }
     }
 
-    /// Which sample of those that the pacer counts comes next.
+    /// Number of the next sample, as the pacer counts.
     fn due_sample(&self) -> u64 {
         self.due_sample_at(self.position, self.round)
     }
@@ -126,7 +126,7 @@ impl FileSource {
         self.rounds_samples + self.position
     }
 
-    /// Moves to the segment that holds the next sample, and says what was missing before it.
+    /// Moves to the segment of the next sample, and marks the samples missing before it.
     fn enter_segment(&mut self) {
         let segments = self.file.segments();
         while self.segment + 1 < segments.len() && segments[self.segment + 1].position <= self.position {
@@ -186,7 +186,7 @@ impl FileSource {
         Some(RecordedAt { time: said.time_of(&header, index)?, axis, ..recorded })
     }
 
-    /// Says what the stream is from here on; whether this batch can say so.
+    /// Adds the current description; returns whether this batch has room for it.
     fn describe(&mut self, batch: &mut BatchMut) -> bool {
         let number = self.file.description_number(self.position);
         let is_labelled_anew = self.labels.due().is_some_and(|due| due <= self.position);

@@ -16,15 +16,15 @@ use crate::sample_file::Piece;
 #[derive(Debug)]
 pub(crate) struct RawFile {
     path: PathBuf,
-    /// Where the samples take turns: the other files.
+    /// The other files, if samples alternate between files.
     others: Vec<PathBuf>,
     file: Bytes,
     encoding: Encoding,
     /// In the file.
     channels: usize,
-    /// Those that are read, where that is not all of them in their order.
+    /// Channels to read, if not all in their order.
     selected: Option<Vec<usize>>,
-    /// Where sample 0 stands.
+    /// Position of sample 0.
     offset_bytes: u64,
     /// Pieces to read, in order, if that is not all bytes from the offset.
     pieces: Vec<Piece>,
@@ -106,7 +106,7 @@ impl RawFile {
         &self.path
     }
 
-    /// Where samples stand in its file, if it is one, without other bytes between them.
+    /// Position of samples in a single file, if they are contiguous.
     pub(crate) fn bytes_of(&self, samples: &Range<u64>) -> Option<Range<u64>> {
         let at = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
         let is_one_stretch = matches!(self.file, Bytes::File(_)) && self.pieces.is_empty();
@@ -122,7 +122,7 @@ impl RawFile {
         self.encoding
     }
 
-    /// Those that are read.
+    /// Number of channels to read.
     pub(crate) fn channels(&self) -> usize {
         self.selected.as_ref().map_or(self.channels, Vec::len)
     }
@@ -158,7 +158,7 @@ impl RawFile {
         self
     }
 
-    /// Where in the file these samples stand.
+    /// Position of these samples in the file.
     fn stretches(&self, samples: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
         let first = self.pieces.partition_point(|piece| piece.at + piece.length <= samples.start);
         let all = self.pieces.is_empty().then(|| samples.clone());
@@ -172,7 +172,7 @@ impl RawFile {
         }))
     }
 
-    /// The same file, of which these of its channels are read.
+    /// The same file, restricted to these channels.
     pub(crate) fn select(&self, channels: &[usize]) -> Result<Self, Error> {
         let file = self.file.reopen().map_err(Error::file("open", &self.path))?;
         let now = |channel: &usize| self.selected.as_ref().map_or(*channel, |selected| selected[*channel]);
@@ -218,7 +218,7 @@ impl RawFile {
         self.file.expect(byte(samples.start)..byte(samples.end), repeats, beside);
     }
 
-    /// Which of its bytes are read, and as what: words to compare.
+    /// Text for comparison: the bytes to read, and their format.
     pub(crate) fn layout(&self) -> String {
         let selected = self.selected.as_ref().map_or("all".to_owned(), |selected| format!("{selected:?}"));
         let pieces =

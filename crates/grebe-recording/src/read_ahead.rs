@@ -23,13 +23,13 @@ use system::Source;
 #[derive(Debug)]
 pub(super) struct FileReader {
     file: File,
-    /// Of the file, what will be read.
+    /// Range of the file to read.
     stretch: Range<u64>,
     /// Whether its begin follows its end.
     repeats: bool,
     /// As many files are read beside this one.
     beside: usize,
-    /// Behind the last read, and how much was read in order before it.
+    /// End of the last read, and bytes read in order before it.
     next: u64,
     streak_bytes: u64,
     ahead: Option<ReadAhead>,
@@ -127,11 +127,11 @@ struct Worker {
 #[derive(Debug)]
 struct Piece {
     memory: Aligned,
-    /// Of the memory, what was not taken yet.
+    /// Bytes not yet taken.
     left: Range<usize>,
 }
 
-/// Which bytes each piece has: those of the first stretch, then those of the second again and again.
+/// Byte ranges of the pieces: those of the first stretch, then those of the second repeatedly.
 #[derive(Debug, Clone)]
 struct Plan {
     first: Range<u64>,

@@ -21,7 +21,7 @@ use crate::xml_attribute::attribute;
 struct Header {
     encoding: Encoding,
     offset_bytes: u64,
-    /// Of the samples, where it says so.
+    /// Number of samples, if stated.
     announced: Option<u64>,
     rate_hz: f64,
     frequency_hz: Option<f64>,

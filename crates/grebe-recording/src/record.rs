@@ -43,7 +43,7 @@ pub struct RecordOptions {
     pub keep_bytes: Option<u64>,
     /// As a ring of this length: in parts, of which the oldest are removed.
     pub ring: Option<RingLength>,
-    /// Is told what the ring is made of, before anything is written.
+    /// Receives the layout of the ring, before the first write.
     pub ring_plan: Option<Sender<RingPlan>>,
     /// Ends before there are more bytes of samples than that, of all channels and parts.
     pub bytes_max: Option<u64>,
@@ -77,7 +77,7 @@ pub struct SigmfSink {
     /// Descriptions that apply from a later sample on; `None` withdraws the description.
     upcoming: VecDeque<Option<Arc<Description>>>,
     labels: HeardLabels,
-    /// Samples per channel of the signal so far, gaps included: what a duration is of.
+    /// Samples per channel of the signal so far, gaps included; durations count these.
     signal_samples: u64,
     gap_samples: u64,
     frames: u64,
@@ -325,7 +325,7 @@ impl Stage for SigmfSink {
 }
 
 impl Drop for SigmfSink {
-    /// After an error in `process` the runtime calls no `finish`: what was recorded is closed all the same.
+    /// After an error in `process` the runtime does not call `finish`: this closes the recording.
     fn drop(&mut self) {
         if let Some(mut writer) = self.writer.take() {
             let _ = writer.finish();

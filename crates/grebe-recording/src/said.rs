@@ -1,4 +1,4 @@
-//! All that a recording says of its samples, for who does not play it.
+//! Metadata of a recording, for callers that do not play it.
 
 use std::sync::Arc;
 use std::time::Duration;

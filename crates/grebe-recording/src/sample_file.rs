@@ -71,7 +71,7 @@ pub struct SampleFile {
     skipped_samples: u64,
     /// How samples are read that are of another format in the file.
     converted: Option<Converted>,
-    /// Behind what will be read in order.
+    /// End of the range to read in order.
     expected_end: u64,
     window: Window,
 }
@@ -79,7 +79,7 @@ pub struct SampleFile {
 /// A label of a stretch of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
-    /// Where it begins in the file, in samples per channel.
+    /// Its begin in the file, in samples per channel.
     pub position: u64,
     /// How long it is; 0: a point.
     pub length_samples: u64,
@@ -90,7 +90,7 @@ pub struct Annotation {
 /// Samples that follow each other without a gap in the stream that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins in the file, in samples per channel.
+    /// Its begin in the file, in samples per channel.
     pub position: u64,
     /// How long it is, in samples per channel; never 0.
     pub length_samples: u64,
@@ -100,14 +100,14 @@ pub struct Segment {
     pub recorded_at: Option<SystemTime>,
     /// How far that may be off, where the file says so.
     pub recorded_error_ns: Option<u64>,
-    /// The same by the monotonic clock of a host, where the file says so.
+    /// The same by the monotonic clock of a host, if the file states it.
     pub recorded_axis: Option<AxisTime>,
 }
 
 /// Samples of a stream that are missing in its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Where in the file they are missing: before this sample per channel.
+    /// Position in the file: samples are missing before this sample per channel.
     pub position: u64,
     /// The index of the first of them in the stream.
     pub first_sample_index: u64,
@@ -244,7 +244,7 @@ impl SampleFile {
         &self.segments
     }
 
-    /// Where samples of the stream are missing, in the order of the file.
+    /// Gaps in the stream, in the file's order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.windows(2).filter_map(|pair| {
             let end = pair[0].first_sample_index + pair[0].length_samples;
@@ -257,7 +257,7 @@ impl SampleFile {
         })
     }
 
-    /// How many streams were recorded one behind the other: where an index steps back, another begins.
+    /// Number of streams recorded in turn: another begins where an index steps back.
     pub fn stream_count(&self) -> usize {
         let steps_back = |pair: &&[Segment]| {
             pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
@@ -265,7 +265,7 @@ impl SampleFile {
         1 + self.segments.windows(2).filter(steps_back).count()
     }
 
-    /// The segment that holds a sample of the file; the last one behind its end.
+    /// The segment of a sample in the file; the last one after its end.
     pub fn segment_at(&self, position: u64) -> &Segment {
         let behind = self.segments.partition_point(|segment| segment.position <= position);
         &self.segments[behind.saturating_sub(1)]
@@ -293,7 +293,7 @@ impl SampleFile {
         self.sources.first().map_or(Path::new(""), RawFile::path)
     }
 
-    /// The files that its samples stand in.
+    /// The files that hold its samples.
     pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
         self.sources.iter().flat_map(RawFile::paths)
     }
@@ -445,7 +445,7 @@ impl Segment {
         }
     }
 
-    /// Where in the file it ends.
+    /// Its end in the file.
     pub(crate) fn end(&self) -> u64 {
         self.position + self.length_samples
     }

@@ -62,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     )
 }
 
-/// As [`open`], whatever the name says.
+/// As [`open`], ignoring the name.
 pub(crate) fn open_by_content(path: &Path) -> Result<File, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     match content(&file).map_err(Error::file("read", path))? {

@@ -387,7 +387,7 @@ fn heading_of(layout: &Layout, at: usize) -> Heading {
     if heading.unit.is_empty() && !below.eq_ignore_ascii_case("sequence") {
         heading.unit = unit_named(below).unwrap_or(below).to_owned();
     }
-    // Volt stands where a name should.
+    // Volt in place of a name.
     if let Some(unit) = unit_named(&heading.name).filter(|_| heading.unit.is_empty()) {
         heading = Heading { name: String::new(), unit: unit.to_owned() };
     }
@@ -428,7 +428,7 @@ fn offer_time(name: &Name, values: Option<Vec<f64>>, heading: &[String], notes: 
     }
 }
 
-/// A field whose quotes stand behind a blank.
+/// A field whose quotes follow a blank.
 fn unquoted(field: &[u8]) -> Option<&[u8]> {
     Some(field.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?.trim_ascii())
 }

@@ -26,7 +26,7 @@ pub(super) struct Name {
     query: String,
 }
 
-/// Which column is the time.
+/// The time column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimeColumn {
     /// The one that is called so.
@@ -42,7 +42,7 @@ pub(super) enum Gaps {
     Keep,
     Close,
     Zeros,
-    /// The value before stands for them: of a line for each change.
+    /// Repeat the previous value: for tables with one line per change.
     Hold,
 }
 

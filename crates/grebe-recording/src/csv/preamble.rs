@@ -9,7 +9,7 @@ use crate::table::{Clock, number};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Preamble {
     pub(super) rate_hz: Option<f64>,
-    /// Of the first sample, by the clock whose zero is the trigger.
+    /// Time of the first sample, by the clock whose zero is the trigger.
     pub(super) start_s: Option<f64>,
     /// When that was.
     pub(super) triggered: Option<SystemTime>,
@@ -78,7 +78,7 @@ impl Preamble {
             if let Some((key, value)) = pair {
                 take(key, value);
             }
-            // Segment,TrigTime: the value stands below.
+            // Segment,TrigTime: the value is on the next line.
             let below = lines.get(at + 1).map(|below| split(below, b',')).unwrap_or_default();
             for (cell, value) in split(text, b',').iter().zip(&below) {
                 if cell.trim().eq_ignore_ascii_case("trigtime") {
@@ -104,7 +104,7 @@ fn key_named(text: &str) -> Option<Key> {
     KEYS.iter().find_map(|(name, meaning)| (*name == key).then_some(*meaning))
 }
 
-/// Which period it is that was written, in as many digits as it has.
+/// The rate of a rounded period, at the precision of its digits.
 fn reciprocal(seconds: f64) -> f64 {
     let rate_hz = 1.0 / seconds;
     let short: f64 = format!("{rate_hz:.9e}").parse().unwrap_or(rate_hz);
@@ -149,7 +149,7 @@ fn moment(date: &str, time: &str) -> Option<SystemTime> {
     clock.began()
 }
 
-/// So many seconds after, or before, where that is a time.
+/// The time `seconds` after (or before), if it exists.
 pub(super) fn after(time: SystemTime, seconds: f64) -> Option<SystemTime> {
     let length = Duration::try_from_secs_f64(seconds.abs()).ok()?;
     if seconds < 0.0 { time.checked_sub(length) } else { time.checked_add(length) }

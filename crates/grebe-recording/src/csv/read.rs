@@ -438,7 +438,7 @@ fn no_table(name: &Name, lines: &[&str]) -> Error {
     ))
 }
 
-/// In which the table must begin.
+/// The table must begin within these limits.
 const HEAD_BYTES: u64 = 256 << 10;
 const HEAD_LINES: usize = 2_000;
 const HEAD_ROWS: usize = 64;

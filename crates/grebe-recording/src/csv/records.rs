@@ -11,7 +11,7 @@ pub(super) struct Records<R> {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// Behind the last line that was read; from 0.
+    /// Number of the next line, from 0.
     line: u64,
     done_bytes: u64,
     /// The last line ended with a carriage return: a line feed belongs to it.
@@ -53,7 +53,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Passes lines over, whatever is in them.
+    /// Skips lines, whatever their content.
     ///
     /// # Errors
     /// Those of the reader.
@@ -227,7 +227,7 @@ impl Record {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
-    /// Where it begins, from 1.
+    /// Number of its first line, from 1.
     #[inline]
     pub(super) fn line(&self) -> u64 {
         self.line

@@ -20,7 +20,7 @@ impl Rows {
         self.lines.len()
     }
 
-    /// Takes back what was appended of a row that is none.
+    /// Removes the values of an invalid row.
     pub(super) fn undo(&mut self, sample_bytes: usize) {
         let rows = self.lines.len();
         self.channels.iter_mut().for_each(|channel| channel.truncate(rows * sample_bytes));

@@ -108,7 +108,7 @@ impl CsvWriter {
     }
 }
 
-/// Writes a number as it stands in a stream.
+/// Writes a number in the format of a stream.
 fn printer(format: SampleFormat) -> fn(&[u8], &mut Vec<u8>) {
     match format.component() {
         Component::I8 => |bytes, text| integer(bytes[0] as i8, text),

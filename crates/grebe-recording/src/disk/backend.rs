@@ -29,7 +29,8 @@ pub(super) trait Backend: Send {
     /// Wakes [`Backend::wait`] where a message alone does not.
     fn bell(&self) -> Option<Arc<Bell>>;
 
-    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot says what came of it.
+    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot reports
+    /// the result.
     fn begin(&mut self, slot: usize, piece: &Piece, from: usize) -> io::Result<()>;
 
     /// Waits until there are messages, or writes have come back.

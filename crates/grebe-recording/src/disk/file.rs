@@ -39,7 +39,7 @@ pub(crate) struct DiskFile {
 struct State {
     /// Pieces that the system has.
     in_flight: usize,
-    /// Behind the last byte that was handed to the system, padding included.
+    /// End of the bytes handed to the system, padding included.
     begun_bytes: u64,
     /// End of the range that was requested from the disk, that the disk granted, and of the file.
     reserved_bytes: u64,
@@ -47,12 +47,12 @@ struct State {
     long_bytes: u64,
     /// Ranges written after a hole.
     beyond: Vec<(u64, u64)>,
-    /// Why it ends before what was handed over.
+    /// Reason why the file ends before the handed-over data.
     failure: Option<Failure>,
     sums: Sums,
 }
 
-/// An error of the system that can be told more than once.
+/// A copyable error of the system.
 #[derive(Debug)]
 struct Failure {
     code: Option<i32>,
@@ -64,7 +64,7 @@ struct Failure {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Write,
-    /// It begins where one that is being written ends.
+    /// It begins where a piece in flight ends.
     Wait,
     /// The file has failed.
     Drop,
@@ -78,7 +78,7 @@ pub(super) struct Piece {
     /// Range of the block that is written, and where its new bytes begin.
     pub(super) range: Range<usize>,
     pub(super) new: Range<usize>,
-    /// Where byte 0 of the block stands in the file.
+    /// Position of the block in the file.
     pub(super) offset: u64,
 }
 
@@ -170,10 +170,10 @@ impl DiskFile {
         self.state().sums.summed(bytes)
     }
 
-    /// Waits until what was written is on the disk, and with it the file's length.
+    /// Waits until the written data and the file's length are on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let result = self.file.sync_data();
-        // The system tells once that it has lost what it took.
+        // The system reports lost data only once.
         if let Err(error) = &result {
             self.note(&mut self.state(), error);
         }
@@ -287,7 +287,7 @@ impl State {
             self.reserved_bytes = end_bytes;
         }
         if self.begun_bytes > self.long_bytes {
-            // Not as far as what is reserved: this much zeros a killed recorder leaves at the end.
+            // Less than the reserved range, because a killed recorder leaves this many zeros at the end.
             self.long_bytes = self.begun_bytes + (self.begun_bytes / 2).min(LONGER_BYTES_MAX);
             let _ = file.set_len(self.long_bytes);
         }

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use super::file::Piece;
 use super::sys::Bell;
 
-/// How far the engine is: written by it, and `waited_us` by the one who appends.
+/// Progress of the engine, which writes it; the producer writes `waited_us`.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) longest_stall_us: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) enum Message {
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox {
     pub(super) messages: Sender<Message>,
-    /// Where it sleeps in the kernel.
+    /// Wakes the engine when it sleeps in the kernel.
     pub(super) bell: Option<Arc<Bell>>,
 }
 

@@ -23,7 +23,7 @@ pub struct DiskMeasure {
 }
 
 impl DiskMeasure {
-    /// Of the slowest second.
+    /// Rate of the slowest second.
     pub fn slowest_bytes_s(&self) -> f64 {
         self.rates_bytes_s.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -45,7 +45,7 @@ pub fn measure_disk(
     let failed = |source| Error::File { action: "write into", path: folder.to_owned(), source };
     let mut disk = Disk::start(BUFFER_BYTES, 1, WriteWay::Best).map_err(failed)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-    // So that nothing is left whatever happens; where an open file keeps its name, it is removed at the end.
+    // Leaves nothing behind in any case; where an open file keeps its name, it is removed at the end.
     let is_removed = cfg!(unix) && fs::remove_file(&path).is_ok();
     let room_bytes = sys::free_bytes(&file).map_or(UNKNOWN_ROOM_BYTES, |bytes| bytes / 3);
     let end = Appender::new(DiskFile::new(path.clone(), file, disk.is_direct(), false, false));
@@ -130,7 +130,7 @@ fn noise() -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Where the system does not tell what there is.
+/// Assumed if the system does not report the free space.
 const UNKNOWN_ROOM_BYTES: u64 = 8 << 30;
 /// As a recorder has it.
 const BUFFER_BYTES: usize = 256 << 20;

@@ -18,7 +18,7 @@ pub(super) struct Sums {
 
 /// One sum for each stretch of [`SUMMED_BYTES`].
 struct Pieces {
-    /// Of those that are complete; `None` where nobody had time to sum.
+    /// Sums of complete stretches; `None` if there was no time to sum.
     sums: Vec<Option<u64>>,
     open: XxHash3_64,
     /// Bytes of the stretch that is not complete, and whether all of them are in `open`.

@@ -1,4 +1,4 @@
-//! Blocks on their way to the disk, lent to somebody else as well: who looks at samples while they are in the cache.
+//! Lends blocks on their way to the disk to another reader, while they are in the cache.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use grebe_ring::Lease;
 
-/// Where a file's blocks are handed to, besides the disk. Where too many wait there, no more come, unless the disk may wait for them.
+/// Second receiver of a file's blocks. If too many wait there, it gets no more, unless the disk may wait.
 #[derive(Debug)]
 pub(crate) struct Tap {
     file: usize,
@@ -20,14 +20,14 @@ pub(crate) struct Tap {
 /// Data appended to a file.
 #[derive(Debug)]
 pub(crate) struct Tapped {
-    /// Which of the files.
+    /// Index of the file.
     pub(crate) file: usize,
     lease: Lease<()>,
     new: Range<usize>,
     lag: Arc<Lag>,
 }
 
-/// How far the one who takes blocks is behind.
+/// Lag of the receiver.
 #[derive(Debug)]
 pub(crate) struct Lag {
     blocks: AtomicUsize,
@@ -85,7 +85,7 @@ impl Lag {
         self.blocks.load(Ordering::Relaxed) >= self.blocks_max
     }
 
-    /// Whether something is missing in what comes.
+    /// Whether blocks are missing.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
     }

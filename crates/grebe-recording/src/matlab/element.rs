@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use crate::encoding::Encoding;
 
-/// Reads elements one behind the other.
+/// Reads elements in turn.
 pub(super) struct Elements<R> {
     pub(super) from: R,
     pub(super) is_big: bool,
@@ -26,7 +26,7 @@ pub(super) struct Matrix {
     pub(super) dimensions: Vec<u64>,
     pub(super) class: Class,
     pub(super) is_complex: bool,
-    /// Where it is a single real one.
+    /// Value of a single real number.
     pub(super) number: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ impl<R: Read> Elements<R> {
         if self.is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// The next one; `None`: there are no more.
+    /// The next element; `None` at the end.
     pub(super) fn begin(&mut self) -> io::Result<Option<Begin>> {
         let mut tag = [0; 8];
         let mut filled = 0;
@@ -236,7 +236,7 @@ impl Class {
     }
 }
 
-/// How numbers stand in the file.
+/// Format of the numbers in the file.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     kind: u32,

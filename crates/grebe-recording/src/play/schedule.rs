@@ -19,13 +19,13 @@ use crate::sample_file::{
 pub struct Schedule {
     /// Common begin: the moment of the first request for a sample from any of them.
     began: Arc<OnceLock<Moment>>,
-    /// Those of its segments.
+    /// Places of its segments.
     places: Vec<Place>,
     /// After how many of them all begin again.
     round_samples: f64,
 }
 
-/// Where a segment stands.
+/// Place of a segment.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// Its first sample, in samples of the rate that its file states,
@@ -145,7 +145,7 @@ fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) ->
     files.iter().zip(runs).map(places).collect()
 }
 
-/// Which sample of a file stands there, or is the next one.
+/// The sample of a file at this place, or the next one.
 fn position(file: &SampleFile, places: &[Place], at: u64) -> u64 {
     let Some(number) = places.partition_point(|place| place.begin <= at).checked_sub(1) else { return 0 };
     let (place, segment) = (places[number], file.segments()[number]);

@@ -17,13 +17,13 @@ use crate::ring::RingPlan;
 use crate::rotate::Rotate;
 use crate::sigmf::{Base, Closing, Prepared, SigmfSettings, prepare};
 
-/// Which parts stay on the disk, beside the one that is written.
+/// Parts to keep on the disk, besides the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     All,
-    /// So many bytes, with the one that is written.
+    /// Bytes, including the current one.
     Bytes(u64),
-    /// So many of the newest.
+    /// Number of newest parts.
     Parts(u64),
 }
 
@@ -33,11 +33,11 @@ pub(super) struct Series {
     base: Base,
     rotate: Rotate,
     keep: Keep,
-    /// Of the part that is written; 0 before the first.
+    /// Number of the current part; 0 before the first.
     number: u64,
-    /// The next one, which a thread creates while this one is written: a disk that stalls then holds nobody up.
+    /// The next part. A thread creates it during the current one, so that a stalled disk blocks nobody.
     next: Option<JoinHandle<Result<(Prepared, NameLock), Error>>>,
-    /// Those that are being closed.
+    /// Parts that are closing.
     closing: VecDeque<JoinHandle<Result<(), Error>>>,
 }
 
@@ -120,7 +120,7 @@ impl Series {
         }
     }
 
-    /// Closes a part, and then removes the oldest for which there is no more room, while others go on.
+    /// Closes a part, then removes the oldest without room, while others continue.
     pub(super) fn close(&mut self, part: Closing) -> Result<(), Error> {
         // A disk that cannot keep up with the closing holds up the recorder before it runs out of threads.
         while self.closing.len() >= CLOSING_MAX {
@@ -237,7 +237,7 @@ pub(super) fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
 }
 
-/// Of one sample of each channel.
+/// Bytes of one sample of each channel.
 pub(super) fn frame_bytes(header: &Header) -> u64 {
     header.format.bytes() as u64 * u64::from(header.channel_count)
 }

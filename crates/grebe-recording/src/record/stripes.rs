@@ -1,4 +1,4 @@
-//! Where a recording goes: to one disk, or to several that take turns.
+//! Destination of a recording: one disk, or several in turn.
 //!
 //! ```text
 //!   frames --> Stripes --+--> SigmfWriter, Disk --> /disk1/NAME    stripe 0, 2, 3, ...
@@ -46,20 +46,20 @@ pub(super) enum DiskState {
 /// The disks of a recording.
 #[derive(Debug)]
 pub(crate) struct Stripes {
-    /// Those that take part; at least one.
+    /// Active disks; at least one.
     lanes: Vec<Lane>,
     left_out: Vec<Closed>,
     /// The current disk, once the first has begun.
     current: usize,
     has_begun: bool,
-    /// Of this stripe so far, and at most: samples per channel.
+    /// Length and maximum of this stripe: samples per channel.
     stripe_samples: u64,
     stripe_samples_max: u64,
     /// Samples per channel that were handed over to all of them.
     whole_samples: u64,
     /// `None` for one alone.
     set: Option<StripeSet>,
-    /// Where the last stripes began in the stream, and who has them.
+    /// Begin of the last stripes in the stream, and their disks.
     recent: VecDeque<(u64, usize)>,
     news: Option<Sender<LeftOut>>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Stripes {
 struct Lane {
     /// In the order that they were named in.
     number: usize,
-    /// Where the system opens folders.
+    /// The open folder, on systems that open folders.
     folder: Option<File>,
     meta: PathBuf,
     writer: SigmfWriter,
@@ -255,7 +255,7 @@ impl Stripes {
         }
     }
 
-    /// Says what the stream is from the next sample on.
+    /// Sets the description from the next sample on.
     pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.lanes.iter_mut().for_each(|lane| lane.writer.describe(description.cloned()));
     }
@@ -332,7 +332,7 @@ impl Stripes {
         open.chain(self.left_out.iter().map(|it| (it.number, it.state, it.samples, it.report)))
     }
 
-    /// Writes what is left, waits until it is on the disks, and closes all.
+    /// Writes the rest, waits until it is on the disks, and closes all.
     ///
     /// # Errors
     /// As for [`SigmfWriter::finish`], of the first that fails; the others are closed.

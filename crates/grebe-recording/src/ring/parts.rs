@@ -17,12 +17,12 @@ pub(super) fn recording_in(folder: &Path) -> PathBuf {
     folder.join(NAME).with_extension("sigmf-meta")
 }
 
-/// A part, up to where its recorder has said that it is good.
+/// A part, up to its recorder's known good end.
 #[derive(Debug)]
 pub(super) struct Part {
     number: u64,
     pub(super) file: SampleFile,
-    /// Where the signal is before its first sample.
+    /// Place in the signal before its first sample.
     before: Place,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Part {
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     signal: u64,
-    /// Of the sample that would follow in the stream.
+    /// Stream index of the sample that would follow.
     index: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Parts {
         self.parts.len()
     }
 
-    /// Behind the newest sample.
+    /// End of the newest sample.
     pub(super) fn end(&self) -> u64 {
         self.end.signal
     }
@@ -198,7 +198,7 @@ impl Parts {
             .is_some_and(|part| !part.file.is_whole() && self.base.part(part.number).is_locked())
     }
 
-    /// Whether somebody records the ring.
+    /// Whether a recorder is writing the ring.
     pub(super) fn is_recorded(&self) -> bool {
         !self.is_over && self.base.is_locked()
     }

@@ -1,7 +1,7 @@
 //! Keeping a stretch of a ring for good, while it is being recorded or after its recorder was killed.
 //!
-//! The ring's files are all that is needed: who has them open keeps their samples, whatever the recorder removes, and nobody asks
-//! or stops the recorder. Bytes are copied by the system; a file system that can, shares them.
+//! The ring's files are sufficient: open files keep their samples, whatever the recorder removes, and no
+//! request goes to the recorder. The system copies the bytes, or shares them if the file system can.
 
 use std::fs;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::error::{Error, ProcessError};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::sigmf::{Assembler, Base};
 
-/// Which stretch of a ring is kept.
+/// Stretch of a ring to save.
 #[derive(Debug, Clone, Default)]
 pub struct RingStretch {
-    /// So much of the signal before the moment.
+    /// Length before the moment.
     pub before: Duration,
     /// Length after the moment.
     pub after: Duration,
@@ -53,7 +53,7 @@ pub struct RingSaved {
     pub sample_rate_hz: f64,
     /// Part of the requested stretch before the oldest sample of the ring.
     pub missing_before: Duration,
-    /// And what did not come: the recorder has ended, its stream stands still, or the wait was cancelled.
+    /// Part that did not arrive: the recorder has ended, its stream stands still, or the wait was cancelled.
     pub missing_after: Duration,
 }
 
@@ -349,7 +349,7 @@ fn piece_samples(file: &SampleFile) -> u64 {
 
 const PIECE_BYTES: u64 = 16 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How late a recorder that keeps up says what came.
+/// Maximum delay with which a recorder that keeps up reports samples.
 const SLACK: Duration = Duration::from_secs(1);
-/// After which a stream stands still, or its disk.
+/// Time without samples after which a stream, or its disk, counts as stopped.
 const PATIENCE: Duration = Duration::from_secs(10);

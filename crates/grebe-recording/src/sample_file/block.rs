@@ -17,7 +17,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The samples of a frame, for who looks at those of recordings and of streams.
+    /// The samples of a frame, for code that handles recordings and streams alike.
     pub fn of_frame(frame: &Frame<'a>) -> Self {
         let header = frame.header();
         let length = header.block_length_samples as usize;
@@ -79,7 +79,7 @@ impl<'a> Block<'a> {
         Ok(Cow::Owned(samples))
     }
 
-    /// The bytes of one channel, from 0, as a frame has them, whatever their format.
+    /// The bytes of one channel, from 0, in the layout of a frame, in any format.
     ///
     /// # Errors
     /// The channel does not exist.

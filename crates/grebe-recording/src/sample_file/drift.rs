@@ -116,7 +116,7 @@ fn by_segments(file: &SampleFile, piece: Piece) -> Vec<Piece> {
     within.map(of).collect()
 }
 
-/// Where a piece begins in a file.
+/// Begin of a piece in a file.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     course: &'a Course,
@@ -225,7 +225,7 @@ impl Shift<'_> {
 
 /// How the samples of a stream run by a clock: a line through the times that are stated of them, of those about as sure as the surest.
 struct Course {
-    /// Where the stream ends in its file.
+    /// End of the stream in its file.
     end_position: u64,
     /// Indices and times, in order.
     knots: Vec<(u64, i64)>,

@@ -14,8 +14,8 @@ use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis,
 use crate::error::{Error, ProcessError};
 
 impl SampleFile {
-    /// Recordings of one rate and format as one, whose channels are those of the first, then those of the second, and so on. Which samples
-    /// belong together says `alignment`, to the sample.
+    /// Joins recordings of one rate and format. Its channels are those of the first, then those of the
+    /// second, and so on. `alignment` determines, to the sample, which samples belong together.
     ///
     /// Contains the common range only, from the latest begin to the earliest end; a gap in one is a gap in
     /// all. A note states how much of each is excluded. Indices, times and the stream's metadata come from
@@ -81,7 +81,7 @@ impl SampleFile {
 /// Ranges of several recordings that stand side by side.
 struct Stretches {
     timelines: Vec<Timeline>,
-    /// Of each file.
+    /// Pieces of each file.
     pieces: Vec<Vec<Piece>>,
     /// How they were fitted, where their clocks run apart.
     fitted: Vec<Fitted>,
@@ -189,7 +189,7 @@ fn position_of(at: u64, pieces: &[Piece]) -> u64 {
     piece.from.saturating_add(at - piece.at)
 }
 
-/// A label that stands in several of the files is one.
+/// Merges a label that is in several of the files.
 fn without_repeats(mut annotations: Vec<Annotation>) -> Vec<Annotation> {
     let mut there = HashSet::new();
     annotations.retain(|annotation| {

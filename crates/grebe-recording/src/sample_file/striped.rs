@@ -9,7 +9,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct StripeMember {
     pub(crate) file: SampleFile,
-    /// Where each of its stripes begins: in its file, and in the whole.
+    /// Begin of each of its stripes: in its file, and in the whole.
     pub(crate) stripes: Vec<(u64, u64)>,
 }
 
@@ -45,7 +45,7 @@ impl SampleFile {
             let first_sample_index = segment.first_sample_index + (piece.from - segment.position);
             let behind = |last: &Segment| last.first_sample_index + last.length_samples;
             match segments.last_mut() {
-                // The next disk goes on with the next sample.
+                // The next disk continues with the next sample.
                 Some(last) if stripe.start == end && behind(last) == first_sample_index => {
                     last.length_samples += piece.length;
                 }
@@ -152,5 +152,5 @@ fn length_of(position: u64, stream_samples: u64, segments: &[Segment]) -> u64 {
     end.saturating_sub(position)
 }
 
-/// Of an annotation of one of several recordings that take turns: how long it is in the stream.
+/// Length in the stream of an annotation in one of several alternating recordings.
 pub(crate) const STREAM_SAMPLES: &str = "grebe:stream_samples";

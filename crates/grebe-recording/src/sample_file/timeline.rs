@@ -1,4 +1,4 @@
-//! One line of time for several recordings: where the samples of each stand on it.
+//! A common line of time for several recordings.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use super::axis::streams;
 use super::{SampleFile, Segment, axis};
 use crate::error::Error;
 
-/// Which samples of several recordings belong together.
+/// Alignment of samples of several recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Alignment {
     /// Aligns samples by their times in the files: by the clock of a host if all use the same one
@@ -15,7 +15,7 @@ pub enum Alignment {
     Time,
     /// Aligns samples at equal distance from the first sample of each file.
     Start,
-    /// Those of the same index in the streams that were recorded: of recorders that share a clock and count alike.
+    /// Aligns samples of equal stream index: for recorders that share a clock and count alike.
     Index,
 }
 
@@ -76,7 +76,7 @@ impl Timeline {
         Self { begins, steps_back }
     }
 
-    /// Where a sample of its file stands.
+    /// Place of a sample of its file.
     pub(crate) fn of_position(&self, file: &SampleFile, position: u64) -> u64 {
         let number = file.segments().partition_point(|segment| segment.position <= position).max(1) - 1;
         self.begins[number] + (position - file.segments()[number].position)

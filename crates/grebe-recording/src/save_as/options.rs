@@ -18,7 +18,7 @@ pub struct SaveOptions {
     pub made_from: Option<PathBuf>,
     /// Counts the samples per channel written, for a progress display.
     pub done_samples: Arc<AtomicU64>,
-    /// How many of them somebody wrote before who was interrupted.
+    /// Samples that an interrupted run had already written.
     pub resumed_samples: Arc<AtomicU64>,
 }
 
@@ -28,7 +28,7 @@ pub enum GapPolicy {
     /// No such file is written.
     #[default]
     Refuse,
-    /// Zeros stand for them, so that what follows keeps its time.
+    /// Write zeros, so that later samples keep their time.
     Zeros,
     /// Join the samples on both sides of the gap.
     Close,

@@ -43,9 +43,9 @@ pub(super) struct Part {
 /// How far a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// Of the file.
+    /// Good bytes of the file.
     pub(super) bytes: u64,
-    /// That these bytes hold, per channel.
+    /// Samples per channel in these bytes.
     pub(super) samples: u64,
 }
 
@@ -289,7 +289,7 @@ impl Keeper {
     /// Waits until all is noted; how many samples per channel are.
     fn join(self) -> u64 {
         drop(self.marks);
-        // A panic of the thread was printed; what it noted is noted.
+        // A panic of the thread is already printed; its notes stay.
         let _ = self.thread.join();
         self.noted_samples.load(Ordering::Relaxed)
     }

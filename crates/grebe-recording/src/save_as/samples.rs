@@ -15,7 +15,7 @@ use crate::kinds::{Kind, kind_of};
 use crate::path_query;
 use crate::sample_file::{Block, SampleFile, file_identity};
 
-/// How samples stand in the file.
+/// Layout of samples in the file.
 #[derive(Debug)]
 pub(super) enum Coding {
     Binary(Encoding),
@@ -25,7 +25,7 @@ pub(super) enum Coding {
 /// Samples that follow one another in the file that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
-    /// Where they stand in the recording; `None`: zeros.
+    /// Position in the recording; `None` for zeros.
     position: Option<u64>,
     /// Samples of the signal before them, gaps included.
     index: u64,
@@ -33,7 +33,7 @@ struct Run {
 }
 
 impl SampleFile {
-    /// Writes samples behind a header, into the file that will be `to`.
+    /// Writes a header and samples into the file that will be `to`.
     pub(super) fn save_samples(
         &mut self,
         to: &Path,

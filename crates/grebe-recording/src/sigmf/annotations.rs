@@ -25,13 +25,13 @@ struct Entry {
 }
 
 impl Annotations {
-    /// Enters one that ends at this index of the stream, whose newest segment goes on.
+    /// Enters an annotation that ends at this index of the stream, in its newest segment.
     pub(super) fn open(&mut self, annotation: Annotation, end_index: u64) {
         let entry = self.entry(annotation);
         self.open.push((entry, end_index));
     }
 
-    /// Enters one that stands where it will stay.
+    /// Enters an annotation at its final position.
     pub(super) fn place(&mut self, annotation: Annotation) {
         let entry = self.entry(annotation);
         self.close(entry);

@@ -1,7 +1,7 @@
-//! Where the files of a recording lie: in a folder, or in a `.sigmf` archive.
+//! Location of a recording's files: a folder, or a `.sigmf` archive.
 //!
-//! An archive is a tar, in which the bytes of each file lie one behind the other: nothing is unpacked. A file in it has a path
-//! through the archive, `x.sigmf/one/one.sigmf-meta`.
+//! An archive is a tar that stores the bytes of each file contiguously: nothing is unpacked. A file in it has
+//! a path through the archive, `x.sigmf/one/one.sigmf-meta`.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -227,5 +227,5 @@ fn has_archive_name(path: &Path) -> bool {
 
 /// A recording has two files: this leaves room for others.
 const MEMBERS_MAX: usize = 100_000;
-/// Of recordings that an error lists.
+/// Recordings that an error lists.
 const NAMES_MAX: usize = 10;

@@ -27,7 +27,7 @@ pub(crate) struct Assembler {
     data: Vec<File>,
     unsynced_bytes: u64,
     len_samples: u64,
-    /// Behind the newest sample, in the stream.
+    /// Stream index after the newest sample.
     next_sample_index: Option<u64>,
     description: Option<Arc<Description>>,
 }

@@ -1,4 +1,4 @@
-//! Captures and annotations: where they stand in the file, whatever they are counted from.
+//! Captures and annotations: their positions in the file, whatever their origin.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(super) fn segments(path: &Path, meta: &Meta, len_samples: u64) -> Result<(Ve
     for (segment, end) in segments.iter_mut().zip(ends.into_iter().chain([len_samples])) {
         segment.length_samples = end.min(len_samples).saturating_sub(segment.position);
     }
-    // Of several captures at one place the last one holds; one at the very end says nothing.
+    // The last of several captures at one position wins; one at the very end covers nothing.
     segments.retain(|segment| segment.length_samples > 0);
     Ok((segments, behind))
 }

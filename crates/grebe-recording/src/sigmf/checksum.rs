@@ -14,7 +14,7 @@ pub(super) struct Sum {
     buffer: Vec<u8>,
 }
 
-/// Passes on what is written, and sums it.
+/// Writes through, and sums.
 pub(super) struct Summing<W> {
     inner: W,
     sum: Sha512,

@@ -1,4 +1,4 @@
-//! Which recordings a collection ties together, also while its file is not there.
+//! The recordings of a collection, even while its file is missing.
 //!
 //! A collection has the sums of its recordings' metadata, and cannot be replaced atomically with them. So its
 //! file is removed before and written again after them ([`Staged`](super::staged::Staged)). A process killed
@@ -26,7 +26,7 @@ pub(super) struct Members {
     pub(super) bases: Vec<Base>,
     /// Notice for the user.
     pub(super) note: Option<String>,
-    /// Whether they are of several streams, and stand side by side by when their samples were made.
+    /// Whether they are of several streams, aligned by sample time.
     pub(super) is_aligned: bool,
 }
 

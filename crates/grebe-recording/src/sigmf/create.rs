@@ -207,7 +207,7 @@ impl DataFile {
         Ok(Self { end: Appender::new(file), format: settings.format, channels })
     }
 
-    /// Of one sample of each channel.
+    /// Bytes of one sample of each channel.
     pub(super) fn frame_bytes(&self) -> usize {
         self.format.bytes() * self.channels.len()
     }

@@ -166,7 +166,7 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
             ..whole.clone()
         };
         last = Some(tuning);
-        // Of several captures at one place the last one holds.
+        // The last of several captures at one position wins.
         found.pop_if(|(before, _)| *before == position);
         found.push((position, Arc::new(description)));
     }

@@ -186,7 +186,7 @@ pub(super) fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "sigmf-data")
 }
 
-/// Where a file is written before it takes the place of `path`.
+/// Temporary path of a file that will take the place of `path`.
 pub(super) fn temporary(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -246,10 +246,10 @@ pub(super) struct Global {
     /// While recording: samples per channel before which no gap is missing in the captures.
     #[serde(rename = "grebe:known_samples", skip_serializing_if = "Option::is_none")]
     pub(super) known_samples: Option<u64>,
-    /// Of stretches of the data file.
+    /// Checksums of stretches of the data file.
     #[serde(rename = "grebe:checksums", skip_serializing_if = "Option::is_none")]
     pub(super) checksums: Option<Checksums>,
-    /// Which recordings on other disks take turns with this one.
+    /// Recordings on other disks that alternate with this one.
     #[serde(rename = "grebe:stripes", skip_serializing_if = "Option::is_none")]
     pub(super) stripes: Option<StripeSet>,
     /// Fields of the stream's description.
@@ -287,7 +287,7 @@ pub(super) struct Capture {
     pub(super) sample_start: u64,
     #[serde(rename = "core:global_index", skip_serializing_if = "Option::is_none")]
     pub(super) global_index: Option<u64>,
-    /// Where several recordings take turns: how many samples of the whole come before it.
+    /// For alternating recordings: the samples of the whole before it.
     #[serde(rename = "grebe:stripe_start", skip_serializing_if = "Option::is_none")]
     pub(super) stripe_start: Option<u64>,
     #[serde(rename = "core:header_bytes", skip_serializing_if = "Option::is_none")]
@@ -306,7 +306,7 @@ pub(super) struct Capture {
     pub(super) bandwidth: Option<f64>,
     #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
     pub(super) gain: Option<f64>,
-    /// Where they are others than `global` says.
+    /// Channels, if they differ from `global`.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Option::is_none")]
     pub(super) channels: Option<Vec<ChannelDescription>>,
     /// Fields of other programs, such as the receiver's position.

@@ -24,9 +24,9 @@ use crate::error::Error;
 pub(super) struct State<'a> {
     /// Or samples are still to come.
     pub(super) is_closed: bool,
-    /// So that they survive a loss of power from here on.
+    /// Whether they must survive a loss of power from here on.
     pub(super) is_durable: bool,
-    /// Of each data file, where there are any.
+    /// Sums of each data file, if any.
     pub(super) sums: &'a [Summed],
 }
 
@@ -34,7 +34,7 @@ pub(super) struct State<'a> {
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) format: SampleFormat,
-    /// Of each recording.
+    /// Channels of each recording.
     pub(super) channels: usize,
     /// One per channel, or one of all of them.
     pub(super) recordings: Vec<Base>,
@@ -53,7 +53,7 @@ pub(super) struct Metadata {
     pub(super) annotations: Annotations,
     /// Samples per channel up to which all segments are entered.
     pub(super) known_samples: u64,
-    /// Which others take turns with it.
+    /// Recordings that alternate with it.
     pub(super) stripes: Option<StripeSet>,
 }
 
@@ -73,12 +73,12 @@ impl Metadata {
         Ok(())
     }
 
-    /// Of one sample of each channel of a recording.
+    /// Bytes of one sample of each channel of a recording.
     pub(super) fn frame_bytes(&self) -> u64 {
         (self.format.bytes() * self.channels) as u64
     }
 
-    /// Writes the metadata beside what is there.
+    /// Writes the metadata beside the existing file.
     pub(super) fn stage(&self, state: &State<'_>) -> Result<Staged, Error> {
         let mut staged = Staged::default();
         let mut streams = Vec::new();

@@ -89,7 +89,7 @@ enum Wanted {
     Text,
 }
 
-/// Makes of each field that grebe reads what it has to be, or leaves it out.
+/// Corrects or removes each field that grebe reads and that is invalid.
 fn tidy(value: &mut Value, notes: &mut Vec<String>) {
     let Some(meta) = value.as_object_mut() else { return };
     if let Some(global) = meta.get_mut("global").and_then(Value::as_object_mut) {
@@ -204,7 +204,7 @@ const CAPTURE: [(&str, Wanted); 7] = [
 
 const ANNOTATION: [(&str, Wanted); 2] = [(START, Wanted::Whole), ("core:sample_count", Wanted::Whole)];
 
-/// Numbers below are what they are as floats, too.
+/// Smaller integers are exact as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Ten million captures; a longer file ends within its JSON, which is then refused.

@@ -45,13 +45,13 @@ pub(super) enum Event {
     Segment(Captured),
     /// One that needs no segment of its own.
     Description(Arc<Description>),
-    /// Of a stretch of the stream.
+    /// On a stretch of the stream.
     Annotation {
         first_sample_index: u64,
         length_samples: u64,
         rest: Map<String, Value>,
     },
-    /// Of a stretch of the file.
+    /// On a stretch of the file.
     Placed(Annotation),
     /// Which others took turns with it, in the end.
     Stripes(Option<StripeSet>),
@@ -145,7 +145,7 @@ impl Task {
 
     /// Pause between two starts of writing metadata, when the last write took `took`.
     fn pause(&self, since_begin: Duration, took: Duration) -> Duration {
-        // Often at first, so that little is lost; and no more than half of the time waiting for a disk that is slow.
+        // Frequent at first, to lose little; at most half of the time waiting for a slow disk.
         let pause = since_begin.clamp(TICK, INTERVAL).max(took * 2);
         // Metadata of millions of segments take long to make: a twentieth of the time.
         if self.metadata.segments.len() > MANY_SEGMENTS { pause.max(took * 20) } else { pause }
@@ -278,11 +278,12 @@ impl Task {
 const TICK: Duration = Duration::from_millis(50);
 /// Minimum interval of writing metadata and syncing the data that they cover.
 const INTERVAL: Duration = Duration::from_millis(300);
-/// How long samples may wait until there are more. A recorder that is killed loses what comes in this time and the interval.
+/// Maximum time that samples wait for more. A killed recorder loses the samples of this time and the
+/// interval.
 const CUT_EVERY: Duration = Duration::from_millis(250);
 /// Some milliseconds of writing metadata.
 const MANY_SEGMENTS: usize = 10_000;
-/// Over all files, what is read again when the recording is closed: a tenth of a second.
+/// Bytes of all files to read again at closing: a tenth of a second.
 const CLOSING_BYTES_MAX: u64 = 64 << 20;
 /// Given up in each data file on a disk that is full, for the metadata.
 const ROOM_BYTES: u64 = 256 << 10;

@@ -1,4 +1,4 @@
-//! Reading: what the metadata claim is checked against the data before a sample is handed out.
+//! Reading: checks the metadata against the data before it returns a sample.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -255,19 +255,19 @@ impl Recording {
     }
 }
 
-/// The data file and where its samples stand.
+/// The data file and the position of its samples.
 struct Data {
     path: PathBuf,
     file: File,
-    /// Where its first byte stands in `file`, and how many it has.
+    /// Begin in `file`, and length.
     begin: u64,
     file_bytes: u64,
-    /// Where sample 0 stands in `file`.
+    /// Position of sample 0 in `file`.
     offset_bytes: u64,
     len_samples: u64,
-    /// Of a last sample that is not complete.
+    /// Bytes of an incomplete last sample.
     odd_bytes: u64,
-    /// Where other bytes stand between samples: where these are.
+    /// Stretches of samples, if other bytes lie between them.
     stretches: Vec<Stripe>,
 }
 
@@ -334,7 +334,7 @@ fn stretches(meta: &Meta, begin: u64, frame_bytes: u64, len_samples: u64) -> Vec
     stretches
 }
 
-/// Where the samples of a recording are.
+/// The file with the samples of a recording.
 pub(super) fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
     match &global.dataset {
         None => Ok(base.data()),

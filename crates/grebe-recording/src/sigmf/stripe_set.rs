@@ -1,22 +1,22 @@
-//! Which recordings of several disks belong together, and where each of them may be.
+//! Set of recordings on several disks that belong together, and their possible paths.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Which recordings take turns.
+/// A set of alternating recordings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StripeSet {
     /// Distinguishes them from others of the same names.
     pub(crate) id: String,
-    /// Which of them this is.
+    /// Index of this one.
     pub(crate) member: usize,
     /// The metadata of all of them, as they were when they were made: absolute paths.
     pub(crate) recordings: Vec<String>,
 }
 
 impl StripeSet {
-    /// Whether it can be what a recorder wrote.
+    /// Whether a recorder can have written it.
     pub(super) fn is_valid(&self) -> bool {
         self.member < self.recordings.len() && self.recordings.len() <= MEMBERS_MAX
     }

@@ -26,9 +26,9 @@ pub struct Verified {
     pub path: PathBuf,
     /// Its length.
     pub bytes: u64,
-    /// Of them those that a checksum covers.
+    /// Bytes that a checksum covers.
     pub checked_bytes: u64,
-    /// Stretches that are not what was recorded. The whole file, where its one checksum does not fit.
+    /// Stretches that differ from the recorded data. The whole file, if its only checksum does not match.
     pub changed: Vec<Range<u64>>,
 }
 

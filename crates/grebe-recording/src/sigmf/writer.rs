@@ -301,12 +301,12 @@ impl SigmfWriter {
         self.disk.lent_bytes()
     }
 
-    /// Bytes on the disk that its files have taken, and no sample stands in yet.
+    /// Bytes on the disk that its files have reserved and not filled.
     pub(crate) fn spare_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.end.file().spare_bytes()).sum()
     }
 
-    /// Of one sample of each channel.
+    /// Bytes of one sample of each channel.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.format.bytes() * self.channels
     }

@@ -1,4 +1,4 @@
-//! The nodes of one block of samples, and where they stand in its bytes.
+//! The nodes of one block of samples, and their layout.
 
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 
@@ -6,7 +6,7 @@ use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 pub(super) const FINE: [u32; 4] = [NODE_SAMPLES.ilog2(), 10, 12, 14];
 /// The same of the levels that are kept in memory, and stand together behind the blocks.
 pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
-/// Of the stretches whose sums are kept.
+/// log2 of the samples of a stretch with sums.
 pub(super) const SUMS_LOG2: u32 = 18;
 
 /// Layout of the nodes of a block: by level, then by lane; a checksum at the end.
@@ -26,7 +26,7 @@ impl BlockLayout {
         self.row_at(FINE.len(), 0) + CHECKSUM_BYTES
     }
 
-    /// Where the nodes of a lane begin.
+    /// Offset of the nodes of a lane.
     pub(super) fn row_at(self, level: usize, lane: usize) -> usize {
         let levels = FINE.iter().take(level).map(|&log2| self.row_bytes(log2) * self.lanes.count);
         let own = FINE.get(level).map_or(0, |&log2| self.row_bytes(log2) * lane);

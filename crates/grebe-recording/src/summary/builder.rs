@@ -21,7 +21,7 @@ pub(super) struct SummaryWriter {
     channels: u32,
     block_log2: u32,
     file: File,
-    /// Where it is written, and its name once it is whole.
+    /// Temporary path, and final path.
     beside: PathBuf,
     path: PathBuf,
     block: BlockBuilder,
@@ -83,7 +83,7 @@ impl SummaryWriter {
         self.samples
     }
 
-    /// Of these samples.
+    /// Bytes of these samples.
     pub(super) fn data_bytes(&self) -> u64 {
         self.samples * self.lanes.format.bytes() as u64 * u64::from(self.channels)
     }
@@ -165,7 +165,7 @@ impl SummaryWriter {
     }
 }
 
-/// Removes what those left who were killed: they hold no lock any more.
+/// Removes files of killed processes: they hold no lock any more.
 fn remove_left_over(path: &Path, name: &str) {
     if cfg!(not(unix)) {
         // A lock would keep its own writer from reading it.

@@ -77,7 +77,7 @@ impl Head {
         Lanes::new(self.format, self.channels as usize)
     }
 
-    /// Where what stands behind the blocks begins.
+    /// Offset of the section after the blocks.
     pub(super) fn coarse_at(&self) -> u64 {
         let rest = self.samples % (1 << self.block_log2);
         let last = if rest > 0 { BlockLayout::new(self.lanes(), rest).bytes() as u64 } else { 0 };
@@ -92,7 +92,7 @@ impl Head {
     }
 }
 
-/// Where a block begins in the file.
+/// Offset of a block in the file.
 pub(super) fn block_at(lanes: Lanes, block_log2: u32, number: u64) -> u64 {
     HEAD_BYTES as u64 + number * BlockLayout::new(lanes, 1 << block_log2).bytes() as u64
 }
@@ -108,5 +108,5 @@ pub(super) const HEAD_BYTES: usize = 64 + 4;
 pub(super) const SUM_BYTES: usize = 8 + 8 + 4;
 const MAGIC: &[u8; 8] = b"GREBESUM";
 const VERSION: u16 = 1;
-/// Far from overflow, whatever is computed of it.
+/// Small enough that no computation overflows.
 const SAMPLES_MAX: u64 = 1 << 48;

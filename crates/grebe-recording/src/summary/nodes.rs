@@ -27,7 +27,7 @@ pub struct LevelSums {
 }
 
 impl Extremes {
-    /// Those of no samples.
+    /// Extremes of no samples.
     pub const NONE: Self = Self { min: f32::INFINITY, max: f32::NEG_INFINITY };
 
     /// Adds those of further samples.
@@ -74,7 +74,7 @@ impl Lanes {
         }
     }
 
-    /// Writes nodes as they stand in the file.
+    /// Writes nodes in the format of the file.
     pub(super) fn encode(self, nodes: &[Extremes], out: &mut Vec<u8>) {
         let zero = self.zero();
         match self.format.component() {
@@ -186,5 +186,5 @@ fn take<const N: usize>(bytes: &[u8], out: &mut Vec<Extremes>, value: impl Fn([u
 
 /// The middle of the range of a `u8`.
 const CU8_ZERO: f32 = 127.5;
-/// Of the finest nodes.
+/// Samples of the finest nodes.
 pub(super) const NODE_SAMPLES: usize = 256;

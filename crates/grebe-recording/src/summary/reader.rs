@@ -15,7 +15,7 @@ use crate::sample_file::SampleFile;
 
 /// Extremes and sums of the samples of a recording, by place in its file; lanes are its channels, of complex ones I and Q by turns.
 ///
-/// It may still be made while it is read: [`known_samples`](Self::known_samples) says how far it has come.
+/// A summary may still grow while it is read: [`known_samples`](Self::known_samples) is its current extent.
 #[derive(Debug)]
 pub struct Summary {
     lanes: Lanes,
@@ -42,7 +42,7 @@ pub(super) struct Coarse {
 }
 
 impl Summary {
-    /// Opens a summary, whatever recording it is of; `None` where it is damaged, or none.
+    /// Opens a summary of any recording; `None` if it is damaged or missing.
     ///
     /// # Errors
     /// The system's error.

@@ -1,4 +1,4 @@
-//! The summary of a recording that is being written: of the blocks that its disk gets, by a thread that holds nobody up.
+//! The summary of a recording in progress: a separate thread makes it from the blocks that go to the disk.
 
 use std::collections::VecDeque;
 use std::path::Path;

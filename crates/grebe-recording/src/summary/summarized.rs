@@ -48,12 +48,12 @@ pub struct SummarizedFile {
 /// How far the summary of a recording is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SummaryState {
-    /// It is there, or there is so little data that none is needed.
+    /// It is complete, or the data are too short to need one.
     #[default]
     Whole,
     /// The recording is being read.
     Making,
-    /// It cannot be made or kept: one line for a person.
+    /// It cannot be made or kept: a one-line reason.
     Failed(String),
 }
 
@@ -68,7 +68,7 @@ struct Shared {
 struct Now {
     summary: Option<Arc<Summary>>,
     state: SummaryState,
-    /// Where it is made.
+    /// Its path while it is made.
     place: Option<PathBuf>,
 }
 
@@ -201,7 +201,7 @@ impl SummarizedFile {
         }))
     }
 
-    /// The summary as far as it is there.
+    /// The available part of the summary.
     pub fn summary(&self) -> Option<Arc<Summary>> {
         self.shared.now().summary.clone()
     }

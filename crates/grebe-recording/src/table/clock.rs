@@ -13,7 +13,7 @@ use super::steps::Spacing;
 #[derive(Debug, Clone)]
 pub struct Clock {
     point: u8,
-    /// As it is named or asked for.
+    /// From the name, or requested.
     unit: Option<TimeUnit>,
     first: Option<First>,
     resolution: Resolution,

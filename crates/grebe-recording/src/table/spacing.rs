@@ -188,11 +188,11 @@ fn first_period(times_s: &[f64], resolution_s: f64) -> Option<f64> {
     Some(mean).filter(|period| *period > 0.0 && period.is_finite())
 }
 
-/// Which sample of the grid each time is.
+/// Assignment of times to samples of a grid.
 #[derive(Debug, Default)]
 struct Grid {
     samples: Vec<u64>,
-    /// Where stretches without a gap begin.
+    /// Begins of stretches without a gap.
     begins: Vec<usize>,
     /// Steps that are explained by no grid.
     odd: usize,

@@ -16,7 +16,7 @@ pub(super) struct Format {
     pub(super) channels: usize,
     /// 0: it does not say.
     pub(super) sample_rate_hz: u32,
-    /// Of the bits of an integer, those that count, where they are fewer.
+    /// Valid bits of an integer, if fewer than all.
     pub(super) valid_bits: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Chunks<'a> {
 pub(super) struct Found {
     pub(super) format: Format,
     pub(super) auxi: Option<Auxi>,
-    /// Where the samples begin.
+    /// Offset of the samples.
     pub(super) offset_bytes: u64,
     pub(super) file_bytes: u64,
     /// In the head of the data chunk.
@@ -204,7 +204,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Whether a file that begins so is a WAV, whatever its name.
+/// Whether this begin of a file is that of a WAV, whatever its name.
 pub(crate) fn is_wav(begin: &[u8]) -> bool {
     begin.len() >= 12
         && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name))

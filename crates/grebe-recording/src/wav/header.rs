@@ -72,7 +72,7 @@ fn push_chunk(file: &mut Vec<u8>, name: &[u8; 4], bytes: &[u8]) {
     file.extend(bytes);
 }
 
-/// Of a `ds64` chunk with its head.
+/// Size of a `ds64` chunk with its head.
 const DS64_BYTES: u64 = 36;
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;

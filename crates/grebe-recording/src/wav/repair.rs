@@ -1,4 +1,5 @@
-//! Closing a WAV whose recorder was cut off, or whose size its header cannot say: the sizes are written where they stand, no sample moves.
+//! Closes a WAV whose recorder was cut off, or whose header cannot state its size. Writes the sizes in place;
+//! no sample moves.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};

@@ -16,7 +16,7 @@ struct Read<'a> {
     gaps: &'a [(u64, u64)],
     /// A part of one of the notes; empty: there is none.
     note: &'a str,
-    /// Of the first channel; its second sample.
+    /// Second sample of the first channel.
     second: f64,
     began: &'a str,
 }
@@ -233,7 +233,7 @@ fn gaps_and_jitter_and_odd_times_are_told_apart() {
     };
     reads("x.csv?rate=1M&gaps=hold", changes, &held);
     refuses("x.csv", timed("time,a", 50, |_| "0.00".to_owned()), "the times do not say the sample rate");
-    // Too few to say what they are.
+    // Too few to identify them.
     reads(
         "x.csv",
         "Time [s],CH_A\n1.0,0\n2.0,1\n3.0,0\n4.0,1\n6.0,0\n",
@@ -271,7 +271,7 @@ fn tables_of_instruments_and_their_programs_are_read() {
     let siglent = "Record Length,Analog:1000\nSample Rate,100000000.0\nVertical Scale,CH1: 0.05\n\
          Vertical Offset,CH1:0.00000\nHorizontal Scale, 0.000010000\nSecond,Volt";
     reads("siglent.csv", format!("{siglent}{table}"), &right);
-    // Names and units stand below each other, and the time is in seconds.
+    // Names and units follow on separate lines, and the time is in seconds.
     let above = "Record Length,Analog:100\nSample Interval,Analog:0.00000001\nVertical Units,CH1:V\nSource,CH1\nSecond,Volt";
     reads("siglent2.csv", format!("{above}{table}"), &right);
     let numbers: String = (0..100).map(|at| format!("{at},{at}.0e00,\n")).collect();

@@ -20,7 +20,7 @@ pub(crate) struct Closing {
     /// The path that opens it.
     path: PathBuf,
     data: Vec<Arc<DiskFile>>,
-    /// Until then nobody else records under this name.
+    /// Until then no other recorder can use this name.
     _name: NameLock,
 }
 
@@ -67,7 +67,7 @@ impl SigmfWriter {
         Ok(Closing { metadata, summary, path, data, _name: name })
     }
 
-    /// Hands what was buffered to the system, and waits until it has written that.
+    /// Hands buffered data to the system, and waits until it has written them.
     ///
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
@@ -105,7 +105,7 @@ impl SigmfWriter {
         }
     }
 
-    /// Writes what is left, waits until it is on the disk, and closes the recording: its metadata are complete from here on.
+    /// Writes the rest, waits until it is on the disk, and closes the recording with complete metadata.
     ///
     /// # Errors
     /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
@@ -186,7 +186,7 @@ impl SigmfWriter {
         self.parts[part].end.file().limit(bytes);
     }
 
-    /// The summary is behind.
+    /// The summary lags behind.
     pub(crate) fn lose_summary(&self) {
         self.summary.as_ref().unwrap().lose();
     }
