@@ -1,4 +1,4 @@
-//! Which channels the lines have, as the lines themselves say it.
+//! Finds the channels from the lines themselves.
 
 mod layout;
 
@@ -31,7 +31,7 @@ pub(super) struct Columns {
     time_name: Option<String>,
     time_s: Option<f64>,
     heading: Heading,
-    /// A line without what stands around its numbers.
+    /// A line without the decoration around its numbers.
     cleaned: Vec<u8>,
     /// Lines in a row that are unlike the ones before, and alike.
     others: (Shape, u32),
@@ -40,22 +40,22 @@ pub(super) struct Columns {
     named: Vec<Place>,
     /// Whether one of them has a unit, or is a time of day.
     has_units: bool,
-    /// A name that stands twice in one line.
+    /// A name that appears twice in one line.
     twice: Option<String>,
     /// Values of the newest line that it did not say.
     held: u64,
     unknown_names: u64,
 }
 
-/// Channels that stay as they are, whatever comes.
+/// Channels that never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fixed {
-    /// So many columns.
+    /// Number of columns.
     Count(usize),
     Names(Vec<String>),
 }
 
-/// Which column is the time.
+/// The time column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TimeColumn {
     Name(String, Option<TimeUnit>),
@@ -87,7 +87,7 @@ pub(super) enum Line {
 enum Shape {
     /// Each value has its name.
     Named,
-    /// So many values without names.
+    /// Number of unnamed values.
     Columns(usize),
 }
 
@@ -145,7 +145,7 @@ impl Columns {
             return Line::Nothing;
         }
         if let Some(comment) = line.strip_prefix(b"#").or_else(|| line.strip_prefix(b"//")) {
-            // Of a file; later ones say something else.
+            // Header of a file; later comments mean something else.
             if self.shape.is_none() {
                 self.heading.keep(comment);
             }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_datagram::Receiver;
 
-/// Reads datagrams of lines as if they came through a pipe: the end of one ends a line. Those of all senders make one stream, which
-/// ends once each of them has sent an empty one.
+/// Reads datagrams of lines as if from a pipe: the end of a datagram ends a line. All senders share one
+/// stream, which ends once each of them has sent an empty datagram.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     receiver: Receiver<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Datagrams {
         self.kernel_drops.clone()
     }
 
-    /// Takes what has come; waits a moment for it.
+    /// Receives waiting datagrams; waits a moment for the first.
     fn receive(&mut self) -> io::Result<()> {
         self.lines.clear();
         self.begin = 0;

@@ -13,7 +13,8 @@ pub(super) struct Field<'a> {
     pub(super) unit: &'a [u8],
 }
 
-/// The fields of a line. Commas, semicolons, spaces and tabs stand between them, colons and equals signs behind names.
+/// The fields of a line, separated by commas, semicolons, spaces and tabs. A colon or an equals sign follows
+/// a name.
 ///
 /// | line | fields |
 /// |---|---|

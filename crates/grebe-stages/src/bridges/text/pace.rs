@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use grebe_recording::table::Spacing;
 
-/// Where the rate comes from.
+/// Origin of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rate {
     /// Nobody knows; a column of times says it all the same.
@@ -47,7 +47,7 @@ impl Arrivals {
         }
     }
 
-    /// Lines per second, once that can be said; 0 where it cannot. `is_over`: nothing more will come.
+    /// Lines per second once known; 0 if that is impossible. `is_over`: no more lines will come.
     pub(super) fn rate_hz(&self, is_over: bool) -> Option<f64> {
         let (Some((began, before)), Some((ended, after))) = (self.first, self.last) else {
             return is_over.then_some(0.0);
@@ -80,7 +80,7 @@ fn rounded(number: f64, digits: usize) -> f64 {
 }
 
 const WAIT: Duration = Duration::from_secs(1);
-/// Where there are fewer lines than these, and where there is one.
+/// With fewer lines than these the measurement takes longer, and longest with one line.
 const LINES: usize = 8;
 const WAIT_FEW: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);

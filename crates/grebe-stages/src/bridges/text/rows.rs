@@ -60,7 +60,7 @@ impl Rows {
         self.values.len() / self.channels.max(1)
     }
 
-    /// Those that did not go on yet.
+    /// Rows not yet handed on.
     pub(super) fn rest(&self) -> Range<usize> {
         self.gone..self.len()
     }
@@ -98,7 +98,7 @@ impl Rows {
         self.values.iter().step_by(self.channels.max(1)).copied()
     }
 
-    /// So many more went on.
+    /// Marks this number of rows as handed on.
     pub(super) fn went(&mut self, rows: usize) {
         self.gone += rows;
         if self.gone >= self.len() {

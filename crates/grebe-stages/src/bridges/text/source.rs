@@ -41,7 +41,7 @@ pub(crate) struct TextSource<R> {
     arrivals: Option<Arrivals>,
     read_at: Instant,
     read_ns: u64,
-    /// Where a column of times says how lines follow each other.
+    /// Steps between lines, from a time column.
     steps: Option<Steps>,
     /// Notices for the user.
     notes: Vec<String>,
@@ -55,9 +55,9 @@ pub(crate) struct TextSource<R> {
     clock: UtcClock,
     pool: Option<BatchPool>,
     limit: Limit,
-    /// Of lines that are made as they come, at a rate that was given.
+    /// For live lines with a given rate.
     shortfall: Option<Shortfall>,
-    /// Where they come in datagrams.
+    /// For lines in datagrams.
     kernel_drops: Option<KernelDrops>,
     counters: Counted,
 }
@@ -103,13 +103,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self
     }
 
-    /// Tells what the kernel drops of its datagrams.
+    /// Sets the counter of datagrams that the kernel drops.
     pub(crate) fn kernel_drops(mut self, drops: KernelDrops) -> Self {
         self.kernel_drops = Some(drops);
         self
     }
 
-    /// Opens it again once it was lost, and goes on.
+    /// Reopens a lost connection, and continues.
     pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
         self.link = self.link.reconnects(again);
         self
@@ -151,8 +151,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.begin > begun
     }
 
-    /// The newest line is of other channels: what was read of the ones before goes on first, but for the first lines of all, which
-    /// were those of a device that had not begun.
+    /// The newest line has other channels: the pending rows go first. The very first lines are discarded,
+    /// because the device had not begun.
     fn change(&mut self) {
         self.is_changed = true;
         if let Some(arrivals) = &mut self.arrivals {
@@ -238,7 +238,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.set_block();
     }
 
-    /// Keeps what a person should know of how the first lines are read.
+    /// Notes the assumptions about the first lines.
     fn guess(&mut self) {
         if self.is_guessed || self.arrivals.is_some() || self.rows.len() == 0 {
             return;
@@ -292,7 +292,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Tells what a person should know.
+    /// Reports the notices.
     fn tell(&mut self, ctx: &Context) {
         self.notes.drain(..).for_each(|note| ctx.note(note));
         if self.next.channel_count == 0
@@ -307,7 +307,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Counts what is missing by the clock, where no times say it.
+    /// Counts samples missing by the clock, if there are no times.
     fn look_at_the_clock(&mut self) {
         let Some(shortfall) = self.shortfall.as_mut().filter(|_| self.steps.is_none()) else { return };
         let samples = self.next.first_sample_index + self.rows.rest().len() as u64;
@@ -315,7 +315,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.counters.clock_missing_samples.set(missing);
     }
 
-    /// Takes what a read brought.
+    /// Takes the result of a read.
     fn take(&mut self, heard: ReadResult) {
         match heard {
             ReadResult::Bytes(read) => {
@@ -329,7 +329,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 self.settle(true);
             }
             ReadResult::Reconnected(away) => {
-                // As long as nobody was there by this machine's clock, and one sample at least.
+                // The length of the absence by this machine's clock, and at least one sample.
                 self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
                 self.counters.reconnects.add(1);
                 self.is_half = begins_within(&self.text.carrier);
@@ -413,7 +413,7 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
     }
 }
 
-/// Whether what carries the lines may begin within one: a device does not wait until somebody listens.
+/// Whether the carrier may begin within a line: a device does not wait for a listener.
 fn begins_within(carrier: &Carrier) -> bool {
     matches!(carrier, Carrier::Serial(_))
 }

@@ -215,7 +215,7 @@ proptest! {
         }
     }
 
-    /// Garbage has no effect but to be counted, whatever it is.
+    /// Garbage of any kind is only counted.
     #[test]
     fn any_bytes_are_taken_or_left(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..40)) {
         let mut columns = whatever_comes();

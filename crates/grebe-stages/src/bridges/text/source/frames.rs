@@ -10,7 +10,7 @@ use grebe_recording::table::Step;
 use super::TextSource;
 
 impl<R: Read + Send + 'static> TextSource<R> {
-    /// Hands on what is there, as much as a chunk holds.
+    /// Hands on the pending rows, up to a chunk.
     pub(super) fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if let Some(clock) = self.clock.renewed(self.read_ns) {
             self.describe(|description| description.clock = Some(clock));
@@ -39,7 +39,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             let rows = rest.start..rest.start + length;
             let put = |channel, out: &mut [u8]| self.rows.put(rows.clone(), channel, header.format, out);
             if batch.push_bytes(&header, put).is_err() {
-                // It is full: the rest goes into the next one.
+                // The chunk is full: the rest goes into the next one.
                 break;
             }
             self.stamp_ns = header.producer_ts_ns;

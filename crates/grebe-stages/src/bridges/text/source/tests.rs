@@ -111,7 +111,7 @@ fn timed(heading: &str, count: usize, time: impl Fn(usize) -> String) -> String 
     format!("{heading}\n{lines}")
 }
 
-/// Of each channel, the name and the unit.
+/// Name and unit of each channel.
 type Names = Vec<(String, String)>;
 
 /// The rate, the channels' names and units, how many samples there are, and before which one how many are missing.
