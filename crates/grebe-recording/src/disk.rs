@@ -163,8 +163,8 @@ impl Disk {
         Ok(end)
     }
 
-    /// Lets somebody else look at the blocks of these files, with up to half of the memory. `may_wait`: whether whoever appends waits for
-    /// that one.
+    /// Lends the blocks of these files to a second reader, with up to half of the memory. `may_wait`: the
+    /// producer waits for that reader.
     pub(super) fn tap<'a>(
         &self,
         files: impl ExactSizeIterator<Item = &'a mut Appender>,

@@ -15,9 +15,10 @@ use crate::{
 const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .flac, .npy, .npz, .mat, .sr, .sdriq, .uff, raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32), and each of them with .gz or .zst behind it";
 
 impl SampleFile {
-    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or `.npy`. A recording of several in
-    /// an archive is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`. Of raw samples the name says what they
-    /// are: `x.cu8?rate=2.4M`, `x.bin?format=cf32&channels=2&frequency=100M`.
+    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or
+    /// `.npy`. A recording in an archive of several is named as if the archive were a folder:
+    /// `x.sigmf/one/one.sigmf-meta`. For raw samples the name states the format: `x.cu8?rate=2.4M`,
+    /// `x.bin?format=cf32&channels=2&frequency=100M`.
     ///
     /// # Errors
     /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A

@@ -24,12 +24,12 @@ use crate::{headerless, kinds, npy, path_query};
 pub use options::{GapPolicy, SaveOptions};
 
 impl SampleFile {
-    /// Writes the recording as another kind of file, by the name of `to`: SigMF, `.wav`, `.npy`, `.csv`, or raw samples (`.cf32`, `.cu8`, ...).
-    /// Its samples stay what they are. SigMF keeps gaps, times, descriptions and annotations; the others hold samples alone. The files,
-    /// the one to open first.
+    /// Writes the recording as the kind of file that the name `to` implies: SigMF, `.wav`, `.npy`, `.csv`, or
+    /// raw samples (`.cf32`, `.cu8`, ...). The samples do not change. SigMF keeps gaps, times, descriptions
+    /// and annotations; the others hold samples alone. Returns the files, the one to open first.
     ///
-    /// Nothing has its name until all of it is on the disk. Of one file (all but SigMF) what is written stays in `NAME.part` where that
-    /// is interrupted, and the next call for the same goes on there.
+    /// No file gets its name until it is completely on the disk. An interrupted single file (all but SigMF)
+    /// stays in `NAME.part`, and the next call for the same file continues it.
     ///
     /// ```
     /// use grebe_recording::{Cancel, SampleFile, SaveOptions};

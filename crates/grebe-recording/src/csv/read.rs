@@ -40,10 +40,11 @@ pub struct ImportedCsv {
     pub notes: Vec<String>,
 }
 
-/// Reads a table of comma-separated values into a SigMF recording that will be `to`: a column a channel, a line a sample; two columns
-/// where its name says a complex format (`x.csv?format=cf32`), or theirs do (`a_re`, `a_im`). Semicolons and tabs separate as well, and commas
-/// stand before decimals then. Lines above the table may say the rate and the trigger, one names the columns, and a column of times says the
-/// rate, where samples are missing, and when it began.
+/// Reads a table of comma-separated values into the SigMF recording `to`: a column is a channel, a line is a
+/// sample. Two columns form a complex channel if the file name has a complex format (`x.csv?format=cf32`), or
+/// the columns have such names (`a_re`, `a_im`). Semicolons and tabs also separate fields; decimal commas are
+/// then allowed. Lines above the table may state the rate and the trigger, and one line names the columns. A
+/// time column gives the rate, the gaps and the start time.
 ///
 /// Samples are `f64`, complex ones `cf32`, unless the name says another format: `x.csv?format=i16&rate=48k`.
 ///

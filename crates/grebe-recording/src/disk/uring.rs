@@ -1,7 +1,7 @@
 //! Writes by io_uring: the kernel has several of them from one thread, and no system call waits for one of them.
 //!
-//! Unsafe, and nothing else: an entry names memory and a descriptor that the kernel uses until the write has come back. Until then
-//! the slot keeps both alive.
+//! The only unsafe code: an entry names memory and a descriptor that the kernel uses until the write
+//! completes. Until then the slot keeps both alive.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -29,8 +29,9 @@ impl Fitted {
     }
 }
 
-/// Fits stretches of the same lengths, `pieces` of each file, by this clock: those of the first are cut where another has no samples
-/// beside it, and the others follow it to a sample, or to a microsecond where samples come closer. `None` where that cannot be said.
+/// Fits stretches of equal lengths, `pieces` of each file, by this clock. Those of the first file are cut
+/// where another has no samples beside it. The others follow it to one sample, or to a microsecond if samples
+/// are closer. `None` if the files do not allow it.
 pub(super) fn fit(files: &[SampleFile], pieces: &[Vec<Piece>], clock: u64) -> Option<Vec<Fitted>> {
     let courses = files.iter().map(|file| Courses::of(file, clock)).collect::<Option<Vec<_>>>()?;
     let rate_hz = files[0].sample_rate_hz;

@@ -31,8 +31,8 @@ pub struct SigmfSettings {
     pub sample_rate_hz: f64,
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
-    /// Whether checksums of the data are entered: XXH3 of each 256 MiB, and up to 100 MB/s, or 64 MiB in all, SHA-512 as SigMF has it. They
-    /// are computed from memory while the data are written, and left out where the writing leaves no time for it.
+    /// Store checksums of the data: XXH3 of each 256 MiB; also SHA-512, as in SigMF, up to 100 MB/s or 64 MiB
+    /// in all. They are computed from memory during the write, and omitted if there is no time for them.
     pub checksum: bool,
     /// Memory for data that wait for the disk; it bounds the stall that the disk may have. Touched only as
     /// needed.

@@ -1,8 +1,9 @@
 //! The metadata writer: a thread beside the recording that does what may take long.
 //!
-//! About once a second it waits until what was written is on the disk, then replaces the metadata, which say up to which sample the
-//! file is good and all gaps are known: what a recorder leaves that is killed, or whose power fails. It also closes the recording, so that
-//! another can begin meanwhile. The writer of the samples only sends it events.
+//! About once a second it waits until the written data are on the disk, then replaces the metadata. These
+//! state the sample up to which the file is good and all gaps are known, which is the recording after a kill
+//! or a power failure. The thread also closes the recording, so that another can begin meanwhile. The writer
+//! of the samples only sends it events.
 
 use std::fs::File;
 use std::io;

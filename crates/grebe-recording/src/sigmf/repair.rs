@@ -21,9 +21,10 @@ use crate::sample_file::SampleFile;
 use crate::unpacked::is_packed;
 use crate::wav;
 
-/// Closes a SigMF recording, or a WAV, whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
-/// Of one that took turns with others on other disks, all that are there; of a collection of several streams each, and then what ties them. One that is
-/// whole is left as it is.
+/// Closes a SigMF recording or a WAV whose recorder was cut off, in place: up to its last good sample, with a
+/// collection that matches its channels. If recordings on several disks alternate, it closes all that are
+/// present. Of a collection of several streams it closes each, then the collection. A complete recording does
+/// not change.
 ///
 /// ```
 /// use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter, repair};
@@ -40,8 +41,8 @@ use crate::wav;
 /// ```
 ///
 /// # Errors
-/// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is still at it; [`Error::File`] where it cannot be
-/// written: what was there opens as before.
+/// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is running;
+/// [`Error::File`] if it cannot be written: it then opens as before.
 pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
     if kind_of(path) == Some(Kind::Wav) && !is_packed(path) {
         return Ok(vec![wav::repair(path)?]);

@@ -1,4 +1,4 @@
-//! When a recording states anew how its samples relate to the clock of a host.
+//! Restatement of the relation between samples and the clock of a host.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ impl StatedAxis {
         self.is_due
     }
 
-    /// Whether a capture has to begin with this sample, because the stream says of it what nobody would read off the capture before: by
-    /// another clock, elsewhere, or much surer.
+    /// Whether a capture must begin with this sample, because the stream's axis differs from an extrapolation
+    /// of the previous capture: another clock, another place, or a much smaller error.
     pub(super) fn is_outdated(
         &mut self,
         first_sample_index: u64,
@@ -52,16 +52,16 @@ impl StatedAxis {
     }
 }
 
-/// Whether what is read off an earlier statement for a sample is not what is known of it now: by another clock, elsewhere, or much less
-/// sure.
+/// Whether the extrapolation of an earlier statement is wrong for a sample: another clock, another place, or
+/// a much larger error than that of the current one.
 pub(crate) fn is_misread(read: AxisTime, now: AxisTime) -> bool {
     read.clock != now.clock
         || read.ns.abs_diff(now.ns) > now.error_ns / 2 + NOTHING_NS
         || read.error_ns > now.error_ns.saturating_mul(3).saturating_add(UNSURE_NS)
 }
 
-/// Says anew, in UTC, when captures of a stream were made before the clock of its host was measured, as `measured` says it, which follows
-/// them: so that all begin on one axis. By the clock that stamped them they stay where they are.
+/// Restates in UTC the times of captures made before the clock of their host was measured, from the later
+/// capture `measured`, so that all share one axis. By the clock that stamped them they stay.
 pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f64) {
     let Some((at, axis)) = measured.recorded_at.and_then(|at| Some((at, at.axis?))) else { return };
     if axis.error_ns == 0 || rate_hz <= 0.0 {

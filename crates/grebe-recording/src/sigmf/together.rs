@@ -87,8 +87,8 @@ impl RecordingSet {
         Ok(BegunSet { set: self, recordings, tied: 0, replaced })
     }
 
-    /// Writes the collection of the recordings that were made, and returns its path: whoever opens that has the channels of all, as far as
-    /// all have samples of the same time. Each of them may be a collection, of its channels.
+    /// Writes the collection of these recordings, and returns its path. Opening it gives the channels of all,
+    /// over the time that all have samples. Each recording may itself be a collection of its channels.
     ///
     /// # Errors
     /// Where one of them cannot be read, or the collection not be written.
@@ -121,8 +121,9 @@ struct Beginning {
 type Written = Vec<(Base, Option<SystemTime>)>;
 
 impl BegunSet<'_> {
-    /// Writes the collection of those that can be read already, where there are more than before; `true` once it has all. It has no sums, since
-    /// their metadata change: it stays true whatever becomes of them. Is to be called now and then.
+    /// Writes the collection of the recordings that are readable by now, if their number has grown; returns
+    /// `true` once it has all. It has no sums, because their metadata change, so it stays valid. Call it
+    /// repeatedly.
     ///
     /// # Errors
     /// Where the collection cannot be written.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::staged::Staged;
 use crate::error::Error;
 
-/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
-/// leaves no recording, and none without samples.
+/// Data files under temporary names: they get their own with the first metadata, once there are samples. A
+/// recorder killed before that leaves no recording.
 #[derive(Debug)]
 pub(super) struct Unnamed {
     pub(super) data: Staged,

@@ -44,17 +44,18 @@ pub(crate) use close::Closing;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Samples are copied once, into memory of which another thread writes blocks of up to 4 MiB; where they come slowly, what there is after
-/// a quarter of a second at the next [`write`](Self::write). That waits only while all of that memory waits for the disk. A
-/// recorder that is killed leaves a recording without the last of them, marked "not closed", which
-/// [`SampleFile`](crate::SampleFile) reads; so does a writer that is dropped without [`finish`](Self::finish).
+/// Samples are copied once, into memory from which another thread writes blocks of up to 4 MiB. Slow samples
+/// go to the disk after a quarter of a second, at the next [`write`](Self::write). A write waits only while
+/// all of that memory waits for the disk. A killed recorder leaves a recording without the last samples,
+/// marked "not closed", which [`SampleFile`](crate::SampleFile) reads. So does a writer that is dropped
+/// without [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SigmfWriter {
     format: SampleFormat,
     channels: usize,
     disk: Disk,
     parts: Vec<DataFile>,
-    /// Behind the newest sample, in the stream.
+    /// Stream index after the newest sample.
     next_sample_index: Option<u64>,
     /// Description of the stream from there on.
     description: Option<Arc<Description>>,
@@ -265,7 +266,7 @@ impl SigmfWriter {
         self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
     }
 
-    /// Appends a part of samples that stand apart by channel, as a stream has them, and when they were made where that is known.
+    /// Appends a part of samples that are separated by channel, as in a stream, with their time if known.
     pub(crate) fn write_bytes(
         &mut self,
         first_sample_index: u64,

@@ -60,9 +60,9 @@ impl Summary {
         Self::open_if(path, |head| head.lanes() == lanes && head.samples == samples && head.stamp == *stamp)
     }
 
-    /// Opens the summary of a recording whose data and summary are still being copied: of all that tells whether it is of these samples,
-    /// only what is there can be compared, the length of the data files and when the youngest was changed. Its nodes are what whoever
-    /// sent it says; those of blocks that have not come are an error of [`extremes`](Self::extremes).
+    /// Opens the summary of a recording while both are still being copied. It can compare only the length of
+    /// the data files and the latest modification time. Its nodes are those that the sender states; a request
+    /// for blocks that have not arrived is an error of [`extremes`](Self::extremes).
     ///
     /// # Errors
     /// The system's error.
@@ -178,8 +178,8 @@ impl Summary {
     /// `n << log2 .. (n + 1) << log2`, as far as they are known.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for nodes, a lane or a level that are not there; [`ErrorKind::InvalidData`] where the file is
-    /// damaged; what the system says.
+    /// [`ErrorKind::InvalidInput`] for nodes, a lane or a level that do not exist; [`ErrorKind::InvalidData`]
+    /// if the file is damaged; the system's error.
     pub fn extremes(
         &self,
         lane: usize,

@@ -110,8 +110,8 @@ impl<'a> Chunks<'a> {
         Err(self.malformed("it has more than 10,000 chunks before its samples"))
     }
 
-    /// Where the next chunk begins behind one that ends at `end`. Chunks begin at even places, but not every writer knows: where no
-    /// padding stands and a chunk's name does, it begins there.
+    /// Begin of the chunk after one that ends at `end`. Chunks begin at even positions, but some writers omit
+    /// the padding: a chunk name at the odd position wins.
     fn after(&mut self, end: u64) -> Result<u64, Error> {
         if end.is_multiple_of(2) {
             return Ok(end);
