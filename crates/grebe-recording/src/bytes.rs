@@ -35,7 +35,7 @@ pub(super) struct Stripe {
 }
 
 impl Bytes {
-    /// Of files, which have these stretches.
+    /// Joins files by these stripes.
     pub(super) fn striped(files: Vec<FileReader>, stripes: Vec<Stripe>) -> Self {
         Self::Striped(Striped { files, stripes })
     }

@@ -94,7 +94,7 @@ impl Labels {
         self.kept.extend(self.next..self.next + began);
         self.next += began;
         self.kept.retain(|&number| self.all[number].stream == stream);
-        // Those that were never said, as they begin here all at once, are kept whatever their number.
+        // Annotations that begin here together, and were never sent, stay whatever their number.
         let said_max = KEPT + self.next.saturating_sub(self.said);
         while self.kept.len() > said_max {
             let ends_first = self.kept.iter().enumerate().filter(|&(_, &number)| number < self.said);

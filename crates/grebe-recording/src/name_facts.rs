@@ -72,7 +72,7 @@ impl NameFacts {
             words.iter().filter_map(number).collect()
         };
         let (rates, frequencies) = (with(&["sps"]), with(&["hz"]));
-        // Those with a prefix and no unit, as rtl_433 has them: the frequency, then the rate.
+        // Numbers with a prefix and without a unit, as in rtl_433: the frequency, then the rate.
         let bare: Vec<f64> = words
             .iter()
             .filter(|word| word.ends_with(['k', 'M', 'G']))
@@ -178,7 +178,7 @@ fn plain(text: &str) -> Option<f64> {
     text.parse().ok().filter(|&hz: &f64| is_number && hz.is_finite() && hz > 0.0)
 }
 
-/// `433.92m`, `250k`, `2.4`: in lower case; the decimals stay what they are.
+/// `433.92m`, `250k`, `2.4`: in lower case, with exact decimals.
 fn scaled(text: &str) -> Option<f64> {
     let (number, power) = match text.strip_suffix(['k', 'm', 'g']) {
         Some(number) if text.ends_with('k') => (number, 3),

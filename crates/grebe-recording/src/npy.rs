@@ -1,7 +1,8 @@
 //! NumPy's `.npy`: one array after a header that is a Python dictionary.
 //!
-//! Samples are the first axis, channels the second; of complex integers, which NumPy has none of, I and Q are the last. The header is
-//! as `numpy.lib.format` documents it, versions 1 to 3. It says no rate: the name may, as that of a raw file does.
+//! Samples are the first axis, channels the second. NumPy has no complex integers: their I and Q are the last
+//! axis. The header follows `numpy.lib.format`, versions 1 to 3. It has no rate: the name may state it, as
+//! for a raw file.
 
 use std::fs::File;
 use std::io::Read;
@@ -107,7 +108,7 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
         (_, true) => format!("({len_samples}, {channels}, 2)"),
     };
     let mut words = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    // The samples begin at a multiple of 64, behind a line's end.
+    // The samples begin at a multiple of 64, after a line feed.
     let length = (PREFIX_BYTES + words.len() + 1).next_multiple_of(64) - PREFIX_BYTES;
     words.extend(std::iter::repeat_n(' ', length - 1 - words.len()));
     words.push('\n');

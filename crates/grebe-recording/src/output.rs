@@ -35,7 +35,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&beside, &place)
     };
     write().inspect_err(|_| {
-        // The error is known already; what is left of the attempt is removed where that is possible.
+        // The first error counts; removes the rest of the attempt if possible.
         let _ = fs::remove_file(&beside);
     })
 }

@@ -215,7 +215,7 @@ impl FileSource {
         true
     }
 
-    /// Samples of the next frame: a frame does not cross a gap, nor a place where annotations are to be said before they begin.
+    /// Samples of the next frame: a frame crosses neither a gap nor a position where annotations are due.
     fn next_block(&self) -> u64 {
         let segment = self.file.segments()[self.segment];
         let until_due = self.labels.due().and_then(|due| due.checked_sub(self.position));
@@ -280,7 +280,7 @@ impl FileSource {
             return false;
         }
         let first = self.file.segments().first().map_or(0, |segment| segment.first_sample_index);
-        // Until the others begin again as well, nothing was recorded: a gap.
+        // Until the others restart as well, there is a gap.
         let waits = match self.schedule {
             Some(_) => self.due_sample_at(0, self.round + 1).saturating_sub(self.due_sample()),
             None => 0,

@@ -57,7 +57,7 @@ impl RawFile {
         }
     }
 
-    /// The same file, whose samples stand in these stretches of it.
+    /// The same file, with its samples in these stretches.
     pub(crate) fn scattered(self, stretches: Vec<Stripe>) -> Self {
         let file = match self.file {
             Bytes::File(reader) => Bytes::striped(vec![reader], stretches),
@@ -191,7 +191,7 @@ impl RawFile {
         })
     }
 
-    /// Appends the bytes of these samples, as they stand in the file, to another; the system copies them.
+    /// Appends the bytes of these samples to another file; the system copies them.
     pub(crate) fn copy_to(&self, samples: Range<u64>, out: &File) -> io::Result<()> {
         for samples in self.stretches(samples) {
             let byte = |sample: u64| self.offset_bytes + sample * self.frame_bytes();

@@ -6,8 +6,8 @@
 //!   thread 2   piece 2, 5, 8, ...   --filled-->  /
 //! ```
 //!
-//! On the machine that this was measured on, a thread that reads through the page cache gets 0.45 GB/s, two or more that go around
-//! it get what the disk has, 0.9 - 1.8 GB/s, as `fio` does with a queue of eight.
+//! On the measured machine, a thread that reads through the page cache gets 0.45 GB/s. Two or more that
+//! bypass it get the disk's rate, 0.9 - 1.8 GB/s, as `fio` does with a queue of eight.
 
 mod system;
 
@@ -174,7 +174,7 @@ impl ReadAhead {
             now.copy_from_slice(&piece.memory.bytes()[piece.left.start..piece.left.start + count]);
             (piece.left.start, out) = (piece.left.start + count, rest);
             if piece.left.is_empty() {
-                // It has ended where all its pieces are read.
+                // The thread may have ended after its last piece.
                 let _ = worker.empty.send(piece.memory);
                 self.turn = (self.turn + 1) % self.workers.len();
             } else {
@@ -185,7 +185,7 @@ impl ReadAhead {
     }
 }
 
-/// A thread's part: until all pieces are read, or nobody takes them any more.
+/// A thread's loop: ends after all pieces, or when the reader is gone.
 fn read_pieces(
     mut source: Source,
     pieces: impl Iterator<Item = Range<u64>>,

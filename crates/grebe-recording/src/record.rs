@@ -125,7 +125,7 @@ impl SigmfSink {
         })
     }
 
-    /// The recording to make where one of this name stays as it is: NAME, else NAME_2, NAME_3, ...
+    /// The first free name for a recording: NAME, else NAME_2, NAME_3, ...
     ///
     /// # Errors
     /// No recording can have such a name.

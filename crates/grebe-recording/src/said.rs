@@ -22,7 +22,7 @@ impl SampleFile {
         begins.into_iter().map(|begin| Arc::new(self.said_at(begin))).collect()
     }
 
-    /// Where segments begin that say of the clock of a host what nobody would read off those before.
+    /// Begins of segments whose clock statement does not follow from the previous ones.
     fn axis_begins(&self) -> impl Iterator<Item = u64> {
         let mut stated: Option<(AxisTime, u64)> = None;
         self.segments().iter().filter_map(move |segment| {

@@ -177,7 +177,7 @@ impl SampleFile {
         Self { is_whole: self.is_whole && all_there, ..self }
     }
 
-    /// How many files its channels stand in, or how many times several that take turns.
+    /// Number of files of its channels, times the number of alternating recordings.
     pub(crate) fn source_count(&self) -> usize {
         self.sources.len()
     }
@@ -189,7 +189,7 @@ impl SampleFile {
         Some(&self.descriptions[number].1)
     }
 
-    /// Which of its descriptions that is.
+    /// Index of that description.
     pub(crate) fn description_number(&self, position: u64) -> Option<usize> {
         self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
     }
@@ -298,8 +298,8 @@ impl SampleFile {
         self.sources.iter().flat_map(RawFile::paths)
     }
 
-    /// Where samples of all channels stand: files, and bytes in each. Of a recording that takes turns on several disks, or of a part of
-    /// one, none.
+    /// Files and byte ranges that contain these samples of all channels. Empty for a recording that
+    /// alternates between disks, or a part of one.
     pub fn bytes_of(&self, samples: Range<u64>) -> impl Iterator<Item = (&Path, Range<u64>)> + '_ {
         self.sources.iter().filter_map(move |source| Some((source.path(), source.bytes_of(&samples)?)))
     }
@@ -320,7 +320,7 @@ impl SampleFile {
         &self.notes
     }
 
-    /// Says which samples will be read in order, and whether again and again: so that what is read ahead is what is wanted.
+    /// Announces the samples to be read in order, and whether repeatedly: read-ahead then fetches only these.
     pub(crate) fn expect(&mut self, samples: Range<u64>, repeats: bool) {
         let beside = self.sources.len() - 1;
         self.expected_end = samples.end;
@@ -351,8 +351,8 @@ impl SampleFile {
         })
     }
 
-    /// Reads the samples at `position .. position + length` of all channels past the window, for who reads here and there: the bytes
-    /// of each channel as a frame has them, one channel behind the other.
+    /// Reads the samples at `position .. position + length` of all channels without the window, for random
+    /// access: the bytes of each channel in the layout of a frame, one channel after the other.
     ///
     /// # Errors
     /// As [`block`](Self::block).
@@ -380,7 +380,7 @@ impl SampleFile {
         Ok(())
     }
 
-    /// Appends the bytes of these samples, as they stand in its files, to others: one for each of its own.
+    /// Appends the bytes of these samples to other files: one for each of its own.
     ///
     /// # Errors
     /// [`Error::Content`] where they are not as a recorder writes them; [`Error::File`].

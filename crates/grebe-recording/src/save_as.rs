@@ -175,7 +175,7 @@ impl SampleFile {
                 options.done_samples.store(position, Ordering::Relaxed);
             }
         }
-        // Samples stand where they stood.
+        // Sample positions do not change.
         for Annotation { position, length_samples, fields } in self.annotations() {
             writer.annotate_file(*position, *length_samples, fields.clone())?;
         }

@@ -65,7 +65,7 @@ pub(super) struct Odd {
 }
 
 impl Columns {
-    /// Of a table whose first lines are these.
+    /// Finds the columns of a table from its first lines.
     pub(super) fn of(
         name: &Name,
         layout: Layout,
@@ -310,7 +310,7 @@ impl Columns {
         let field = unquoted(field).unwrap_or(field);
         let component = self.format.component();
         let value = match number_and_unit(field, self.layout.point) {
-            // Of another unit it is another number.
+            // In another unit the number differs.
             Some((value, unit)) => {
                 (unit.is_empty() || unit == self.behind[at].as_bytes()).then_some(value)?
             }

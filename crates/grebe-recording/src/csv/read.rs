@@ -111,7 +111,7 @@ pub fn import_csv(
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        // Those after a jump help to judge it.
+        // Later times help to judge a jump.
         let judged = if table.is_over { rows.len() } else { rows.len().saturating_sub(LOOKAHEAD) };
         let mut begin = 0;
         for at in 0..judged {
@@ -276,7 +276,7 @@ impl<'a> Table<'a> {
                 self.invalid.get_or_insert((0, line, what)).0 += 1;
                 rows.left_out.push(rows.len());
             }
-            // Which may be the last, of a program that was killed.
+            // It may be the last line of a killed program.
             NoRow::Short(what) => self.short = Some((line, what)),
             NoRow::Wrong(what) => {
                 let chosen = self.columns.others_than(&self.record);
@@ -377,7 +377,7 @@ impl Out {
             return Ok(());
         }
         let most = (BLOCK_BYTES / sample_bytes / self.last.len().max(1)).max(1);
-        // Of u8 the middle is 128.
+        // The middle of u8 is 128.
         let zero = if self.is_u8 { 128 } else { 0 };
         let of = |last: &Vec<u8>| if gaps == Gaps::Hold { last.clone() } else { vec![zero; sample_bytes] };
         let samples: Vec<Vec<u8>> = self.last.iter().map(of).collect();

@@ -137,7 +137,8 @@ impl<R: Read> Records<R> {
         if self.is_over && !bytes.is_empty() { Scanned::Line(bytes.len(), 0) } else { Scanned::More }
     }
 
-    /// Takes a line with quotes apart: how many bytes it has, how many ends of lines and by which the last; `None`: it goes on.
+    /// Parses a line with quotes: its length in bytes, its line ends and the last terminator; `None` if it
+    /// continues after the buffer.
     #[cold]
     fn unquote(&self, record: &mut Record) -> Option<(usize, u64, u8)> {
         record.bytes.clear();

@@ -22,8 +22,8 @@ pub(crate) struct DiskFile {
     is_direct: AtomicBool,
     /// From the beginning on, without a hole.
     good_bytes: AtomicU64,
-    /// Pieces that were handed over, and are not written. Like the next, apart from the state, which is locked while the
-    /// system makes room and sums are made: the one who appends never waits for that.
+    /// Pieces handed over and not yet written. Atomic, like the next field, because the state is locked while
+    /// the system makes room and sums are computed: the producer never waits for that.
     under_way: AtomicUsize,
     /// Bytes reserved on the disk after the begun ones.
     spare_bytes: AtomicU64,
@@ -195,7 +195,7 @@ impl DiskFile {
         self.under_way.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a piece that waits for its turn may be written now. It is, where the answer is [`Turn::Write`].
+    /// Decides whether a waiting piece may be written now. It may if the answer is [`Turn::Write`].
     pub(super) fn begin(&self, piece: &Piece) -> Turn {
         let mut state = self.state();
         if state.failure.is_some() {
@@ -239,7 +239,7 @@ impl DiskFile {
         sys::go_buffered(&self.file);
     }
 
-    /// Sums what follows the bytes before; `None` of bytes that nobody has time to sum. Returns how many were not.
+    /// Sums the next `length` bytes; `bytes` is `None` if there is no time. Returns the skipped bytes.
     pub(super) fn sum(&self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.state().sums.add(bytes, length)
     }

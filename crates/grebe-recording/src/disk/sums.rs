@@ -54,7 +54,7 @@ impl Sums {
         if bytes.is_none() { length as u64 } else { 0 }
     }
 
-    /// The sums of the first `bytes` bytes. Those that were not summed up to exactly there have none of the last stretch.
+    /// The sums of the first `bytes` bytes. The last stretch has none if the sum does not end exactly there.
     pub(super) fn summed(&self, bytes: u64) -> Summed {
         let is_all = self.bytes == bytes;
         let sha512 = self.sha512.as_ref().filter(|_| is_all);

@@ -111,7 +111,7 @@ impl Drop for Uring {
         while self.held.iter().any(Option::is_some) && self.ring.submit_and_wait(1).is_ok() {
             self.reap(&mut messages);
         }
-        // Where even waiting fails, memory that the kernel may still read stays as it is.
+        // If even waiting fails, keeps memory that the kernel may still read.
         self.held.iter_mut().for_each(|held| std::mem::forget(held.take()));
     }
 }

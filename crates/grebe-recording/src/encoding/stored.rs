@@ -158,7 +158,7 @@ fn real<const FILE: usize, const STREAM: usize>(
     from_file(file, channel, channels, out, |bytes| convert(little(order, bytes)));
 }
 
-/// The same of I and of Q.
+/// The same for I and Q.
 #[inline]
 fn complex<const NUMBER: usize, const FILE: usize>(
     order: Order,
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(taken(&format!("{name}be"), &big), expected, "{name}be");
             assert!(encoding.read_as().is_some() && !encoding.is_written(), "{name}");
         }
-        // As ALSA has it, whatever stands in the highest byte.
+        // As in ALSA, the highest byte is ignored.
         assert_eq!(taken("i24of32", &[0xfe, 0xff, 0xff, 7]), (-2i32).to_le_bytes());
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Elements<R> {
 pub(super) struct Begin {
     pub(super) kind: u32,
     pub(super) bytes: u64,
-    /// Of a small one, which stands where the length of others does.
+    /// Content of a small element, in place of the length.
     small: Option<[u8; 4]>,
 }
 
@@ -116,7 +116,7 @@ impl<R: Read> Elements<R> {
         let (_, sizes) = self.short()?;
         let sizes = sizes.as_chunks::<4>().0.iter().map(|&size| u64::from(self.word(size)));
         let mut dimensions: Vec<u64> = sizes.collect();
-        // Axes of one behind the second say nothing.
+        // Trailing axes of length one carry no information.
         while dimensions.len() > 2 && dimensions.last() == Some(&1) {
             dimensions.pop();
         }

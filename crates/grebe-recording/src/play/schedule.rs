@@ -55,7 +55,7 @@ impl Schedule {
     /// to `note`.
     ///
     /// # Errors
-    /// [`Error::Field`] where a file does not say what the alignment needs, has nothing there, or says no rate.
+    /// [`Error::Field`] if a file lacks the times for the alignment, has no samples in the range, or no rate.
     pub fn of(
         files: Vec<SampleFile>,
         alignment: Alignment,
@@ -113,14 +113,14 @@ impl Schedule {
         *self.began.get_or_init(Moment::now)
     }
 
-    /// Which sample of the schedule it is that stands at this place of the file, in the segment of this number, in that round.
+    /// Sample of the schedule for this position in the segment of this number, in this round.
     pub(super) fn due(&self, into_segment: u64, segment: usize, round: u64) -> u64 {
         (round as f64 * self.round_samples).round() as u64 + self.places[segment].of_sample(into_segment)
     }
 }
 
-/// Where the segments of each stand, in samples of its own since the earliest sample of all: by a clock that all know when they were made, if there
-/// is one.
+/// Places of the segments of each, in its own samples since the earliest sample of all: by a clock common to
+/// all, if there is one.
 fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) -> Vec<Vec<Place>> {
     let clock = common_clock(files).filter(|_| alignment == Alignment::Time);
     let runs = clock.and_then(|clock| files.iter().map(|file| runs_by(file, clock)).collect());

@@ -21,7 +21,7 @@ mod imp {
     impl Source {
         pub(in super::super) fn of(file: &File) -> io::Result<Self> {
             let flags = OFlags::DIRECT.bits() as i32;
-            // The same file, whatever has its name by now; a flag of its own.
+            // The same file, even if its name is now another's; with flags of its own.
             let same = format!("/proc/self/fd/{}", file.as_raw_fd());
             let direct = File::options().read(true).custom_flags(flags).open(same).ok();
             Ok(Self { file: file.try_clone()?, direct })
@@ -46,7 +46,7 @@ mod imp {
             if let Some(direct) = &self.direct {
                 let read = fill(direct, offset, out, wanted);
                 if !is_cached {
-                    // That looking has brought it there is not to be taken for more the next time.
+                    // Removes the probed page, so that the next probe does not mistake it for cached data.
                     let _ = fadvise(&self.file, offset, NonZeroU64::new(looked as u64), Advice::DontNeed);
                 }
                 match read {
@@ -133,5 +133,6 @@ mod imp {
 
 pub(super) use imp::Source;
 
-/// Offsets, lengths and addresses of direct reads are multiples of it: a page, which every block of a disk divides.
+/// Offsets, lengths and addresses of direct reads are multiples of it: a page, a multiple of every disk's
+/// block.
 pub(super) const ALIGN: usize = 4096;

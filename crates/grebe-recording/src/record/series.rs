@@ -42,7 +42,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The parts of `base` from here on: behind those that are there.
+    /// The next parts of `base`, after the existing ones.
     pub(super) fn new(base: Base, rotate: Rotate, keep: Keep) -> Result<Self, Error> {
         let setting = |what, got: String, must| Err(ProcessError::Setting { what, got, must }.into());
         match rotate {
@@ -58,7 +58,7 @@ impl Series {
         Ok(Self { base, rotate, keep, number, next: None, closing: VecDeque::new() })
     }
 
-    /// The parts of a ring, behind those that an earlier recorder left of it.
+    /// The parts of a ring, after those of an earlier recorder.
     ///
     /// # Errors
     /// [`Error::Room`] where the disk has no room for it.
@@ -168,7 +168,7 @@ fn create(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<(Pr
     Ok((prepare(base, settings, past_cache)?, name))
 }
 
-/// The files of the parts that are there, and their bytes, by number. Those of other recordings are none of them.
+/// The existing parts: their files and bytes, by number. Excludes other recordings.
 fn parts(base: &Base) -> BTreeMap<u64, Vec<(PathBuf, u64)>> {
     let mut parts: BTreeMap<u64, Vec<(PathBuf, u64)>> = BTreeMap::new();
     for entry in fs::read_dir(folder_of(base)).into_iter().flatten().flatten() {
@@ -214,8 +214,8 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
     }
 }
 
-/// The collection names recordings, and their metadata samples: a recorder that is killed between two files leaves none that names what is gone.
-/// The first channel stands for all of them.
+/// The collection names recordings, and their metadata name samples: a recorder killed between two removals
+/// leaves no reference to a missing file. The first channel stands for all of them.
 fn removal_order(path: &Path) -> (u8, &Path) {
     let order = match path.extension().and_then(OsStr::to_str) {
         Some("sigmf-collection") => 0,

@@ -289,7 +289,7 @@ impl Stripes {
         self.lanes[lane].writer.annotate_with(first_index, length_samples, rest)
     }
 
-    /// For a stream that pauses: what has waited for long enough goes to the disks.
+    /// For a stream that pauses: data that have waited long enough go to the disks.
     pub(super) fn pause(&mut self) -> Result<(), Error> {
         for lane in (0..self.lanes.len()).rev() {
             match self.lanes[lane].writer.pause() {
@@ -302,7 +302,7 @@ impl Stripes {
         Ok(())
     }
 
-    /// The same for those whose turn it is not.
+    /// The same for the other disks.
     pub(super) fn pause_others(&mut self) -> Result<(), Error> {
         if self.lanes.len() > 1 { self.pause() } else { Ok(()) }
     }

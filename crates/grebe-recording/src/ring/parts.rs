@@ -43,12 +43,12 @@ pub(super) struct Parts {
     /// The newest that was opened.
     newest: u64,
     end: Place,
-    /// Whether a stream of another kind follows: what came before it is all there is.
+    /// Whether a stream of another kind follows: then no more samples come.
     is_over: bool,
 }
 
 impl Parts {
-    /// Opens all of them. Where a recorder has just begun, and has not said yet that there are samples, waits for that.
+    /// Opens all parts. If a recorder has just begun and has not reported samples, waits for them.
     ///
     /// # Errors
     /// [`Error::Content`] where there are none.
@@ -66,7 +66,7 @@ impl Parts {
             std::thread::sleep(Duration::from_millis(50));
             parts.refresh();
         }
-        // Of several streams in one folder, the last.
+        // Takes the last of several streams in one folder.
         while std::mem::take(&mut parts.is_over) {
             parts.parts.clear();
             parts.end = Place::default();
@@ -161,7 +161,7 @@ impl Parts {
         (self.end(), newest.0, newest.1)
     }
 
-    /// Where a sample of the stream is in the signal, or would be if it had not been lost: the newest of that index.
+    /// Place of a stream index in the signal, even if the sample was lost: the newest with that index.
     pub(super) fn signal_of(&self, index: u64) -> Option<u64> {
         let (mut found, mut behind) = (None, None);
         for (begin, segment) in self.parts.iter().flat_map(Part::segments) {
@@ -178,7 +178,7 @@ impl Parts {
         found
     }
 
-    /// Where the signal is now, if its times are those of this machine's clock and it flows: what is on the disk is a little older.
+    /// Current end of the signal, if its times use this machine's clock and it flows: the disk lags slightly.
     pub(super) fn now(&self) -> Option<u64> {
         let file = &self.parts.back()?.file;
         let newest = file.time_at(file.len_samples())?;
@@ -215,7 +215,7 @@ impl Part {
         self.file.len_samples()
     }
 
-    /// Where the signal is behind the samples before this one of its file.
+    /// Place in the signal after the samples before this one of its file.
     pub(super) fn signal_behind(&self, position: u64) -> u64 {
         let passed = self.segments().take_while(|(_, segment)| segment.position < position).last();
         passed.map_or(self.before.signal, |(begin, segment)| {
@@ -239,7 +239,7 @@ impl Part {
 }
 
 impl Place {
-    /// Goes behind a segment; where that begins.
+    /// Advances past a segment; returns its begin.
     fn pass(&mut self, segment: &Segment) -> u64 {
         // Another stream follows at once.
         let missing = self.index.map_or(0, |index| segment.first_sample_index.saturating_sub(index));

@@ -130,7 +130,7 @@ pub fn save_ring(
     Ok(RingSaved { files, len_samples, sample_rate_hz: rate_hz, missing_before, missing_after })
 }
 
-/// Where the moment is in the signal, and how much may have come until it that nobody can tell.
+/// Place of the moment in the signal, and the uncertainty about samples that arrived before it.
 fn find_moment(parts: &mut Parts, at: Option<u64>, slack: u64, cancel: &Cancel) -> Result<(u64, u64), Error> {
     let Some(index) = at else {
         if !parts.is_recorded() {
@@ -182,9 +182,9 @@ struct Save {
     assembler: Assembler,
     /// The stretch, in the signal.
     wanted: Range<u64>,
-    /// Behind what is copied, in the file of the oldest part.
+    /// End of the copied range, in the file of the oldest part.
     position: u64,
-    /// Where that part begins: in its own file, and in the recording.
+    /// Begin of that part: in its own file, and in the recording.
     placed: (u64, u64),
     /// The label, and its position in the signal.
     label: Option<(u64, RingLabel)>,
@@ -238,7 +238,7 @@ impl Save {
         if self.parts.len() < 2 || self.parts.first_is_written() {
             return false;
         }
-        // It may have been closed since it was opened last.
+        // It may have been closed since the last look.
         let len_samples = |parts: &Parts| parts.first().map(|part| part.file.len_samples());
         let before = len_samples(&self.parts);
         self.parts.refresh();

@@ -12,7 +12,8 @@ impl SampleFile {
         self.axis_after(segment.recorded_axis?, since)
     }
 
-    /// The same by this clock, as surely as the file knows: what a later segment of the same stream says holds for earlier samples, too.
+    /// The same by this clock, with the file's best accuracy: a later segment of the same stream can refine
+    /// earlier samples.
     pub fn axis_by(&self, clock: u64, position: u64) -> Option<AxisTime> {
         let segment = self.segment_at(position);
         let stream = streams(self).find(|stream| stream.iter().any(|of| std::ptr::eq(of, segment)))?;
@@ -28,7 +29,7 @@ impl SampleFile {
         Some(AxisTime { drift_ppb, drift_error_ppb, ..surest })
     }
 
-    /// The clocks by which the file says when its samples were made; that of which it says most is first.
+    /// The clocks of the file's sample times; the one with most statements first.
     pub fn axis_clocks(&self) -> Vec<u64> {
         let mut counts: Vec<(usize, u64)> = Vec::new();
         for axis in self.segments().iter().filter_map(|segment| segment.recorded_axis) {

@@ -46,7 +46,8 @@ impl<'a> Block<'a> {
         self.length
     }
 
-    /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
+    /// The components of one channel, from 0, as numbers around zero in any format; I and Q of complex
+    /// samples alternate.
     ///
     /// # Errors
     /// The channel does not exist.

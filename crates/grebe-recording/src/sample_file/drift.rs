@@ -71,7 +71,8 @@ pub(crate) struct Run {
     pub(crate) ns_per_sample: f64,
 }
 
-/// That of each segment of a file. `None` where the file does not say, or clocks run so far apart that they are none.
+/// Clock course of each segment of a file. `None` if the file does not state it, or the clocks drift
+/// implausibly far.
 pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
     let (courses, rate_hz) = (Courses::of(file, clock)?, file.sample_rate_hz);
     let run = |segment: &Segment| {
@@ -87,8 +88,8 @@ pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
     file.segments().iter().map(run).collect()
 }
 
-/// Stretches that follow each other in all of the files, whatever captures begin between: where each begins in each of them, and how long it
-/// is.
+/// Stretches that are contiguous in all files, across captures: the begin of each in each file, and its
+/// length.
 fn runs(pieces: &[Vec<Piece>]) -> Vec<(Vec<u64>, u64)> {
     let mut runs: Vec<(Vec<u64>, u64)> = Vec::new();
     for (number, Piece { length, .. }) in pieces[0].iter().enumerate() {
@@ -168,7 +169,8 @@ impl Shift<'_> {
         ((self.samples(behind) / quantum).round() * quantum) as i64
     }
 
-    /// From where to where in the piece the other has samples: a little less where it has none beyond, whatever is rounded on the way.
+    /// Range of the piece in which the other has samples: slightly shorter at an open end, to allow for
+    /// rounding.
     fn room(&self, length: u64) -> (u64, u64) {
         let Side { room, from, .. } = self.other;
         let (before, behind) = (from - room.0, room.1.saturating_sub(from + length));

@@ -273,7 +273,7 @@ fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<
         .then(|| format!("{name}: samples that the others do not have are left out: {}", parts.join(", ")))
 }
 
-/// Where a stream cannot say the centre frequency of each.
+/// Centre frequencies that a stream's description cannot state for each channel.
 fn other_frequencies(files: &[SampleFile], pieces: &[Vec<Piece>]) -> Option<String> {
     let frequency = |(file, pieces): (&SampleFile, &Vec<Piece>)| {
         file.description(pieces.first()?.from)?.centre_frequency_hz

@@ -17,9 +17,9 @@ pub(crate) struct StripeMember {
 #[derive(Debug, Clone, Copy)]
 struct Stripe {
     member: usize,
-    /// Where it begins in the whole, as it was recorded: what is lost of that leaves a hole.
+    /// Its begin in the whole as recorded: a lost stripe leaves a hole.
     start: u64,
-    /// Where it stands in the file, and in what is left of the whole.
+    /// Its position in the file, and in the remaining whole.
     piece: Piece,
 }
 
@@ -101,7 +101,8 @@ impl Piece {
     }
 }
 
-/// All stripes in their order, without the holes between them. A recorder that was cut off may not know a stripe to its end.
+/// All stripes in order, without the holes between them. A recorder that was cut off may not know the end of
+/// a stripe.
 fn stripes(members: &[StripeMember]) -> Vec<Stripe> {
     let mut stripes = Vec::new();
     for (number, member) in members.iter().enumerate() {
@@ -122,7 +123,7 @@ fn stripes(members: &[StripeMember]) -> Vec<Stripe> {
     stripes
 }
 
-/// An annotation that begins in this stripe, where it stands in the whole.
+/// An annotation that begins in this stripe, at its position in the whole.
 fn placed(annotation: &Annotation, piece: Piece, segments: &[Segment]) -> Annotation {
     let position = piece.at + (annotation.position - piece.from);
     let mut fields = annotation.fields.clone();

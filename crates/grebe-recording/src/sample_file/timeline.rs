@@ -19,7 +19,7 @@ pub enum Alignment {
     Index,
 }
 
-/// Where the segments of a recording begin, in samples of its own rate since the earliest sample of all recordings.
+/// Begins of a recording's segments, in samples of its own rate since the earliest sample of all recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Timeline {
     pub(crate) begins: Vec<u64>,
@@ -31,7 +31,7 @@ impl Timeline {
     /// One for each file.
     ///
     /// # Errors
-    /// [`Error::Field`], where the files do not say what the alignment needs.
+    /// [`Error::Field`] if the files lack the data for the alignment.
     pub(crate) fn of(files: &[SampleFile], alignment: Alignment) -> Result<Vec<Self>, Error> {
         let first_of = |file: &SampleFile| file.segments()[0].first_sample_index;
         match alignment {

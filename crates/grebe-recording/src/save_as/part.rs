@@ -66,8 +66,8 @@ struct Keeper {
 }
 
 impl Part {
-    /// Begins the file that will be `to`, or goes on with one that was begun from the same; how far it is. `bytes`: how many it will have,
-    /// where that is known.
+    /// Begins the file that will be `to`, or continues one begun from the same source; returns its progress.
+    /// `bytes`: its final size, if known.
     pub(super) fn begin(
         to: &Path,
         made_from: Value,
@@ -208,7 +208,7 @@ impl Part {
         // The remaining files are empty.
         let _ = fs::remove_dir_all(&self.folder);
         if cfg!(unix) {
-            // So that the name survives a loss of power too, where the system can.
+            // Makes the name survive a loss of power, if the system can.
             let folder = self.place.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         }

@@ -1,4 +1,4 @@
-//! Files of samples alone, one behind the other: how they are cut into runs, and written.
+//! Files of contiguous samples: divides them into runs, and writes them.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -211,7 +211,7 @@ fn gaps_are_closed_or_filled_where_that_is_asked_for() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// From each kind of file to each other: what comes back is what was there.
+    /// Samples survive the conversion from each kind of file to each other and back.
     #[test]
     fn there_and_back_among_all_kinds_of_files_the_samples_are_the_same(
         number in 0usize..10, channels in prop_oneof![1usize..=3, Just(9)], length in 1usize..50, seed in any::<u8>(),

@@ -16,7 +16,7 @@ use crate::unpacked::{self, plain_name};
 pub(super) enum Files {
     Folder,
     Archive(Archive),
-    /// In a folder, but for data files that are still being copied: what they will be called, and where they lie until then.
+    /// A folder whose data files may still be arriving: their final and their current paths.
     Arriving(Vec<(PathBuf, PathBuf)>),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Archive {
 
 #[derive(Debug)]
 struct Member {
-    /// Within the archive, as it is shown.
+    /// Path within the archive, for messages.
     path: PathBuf,
     offset_bytes: u64,
     bytes: u64,
@@ -64,7 +64,7 @@ impl Files {
             return Ok(vec![path.into()]);
         }
         let archive = Archive::open(path)?;
-        // Where there are none, or one, whoever opens the archive sees to it.
+        // The code that opens the archive handles none and one.
         let all: Vec<PathBuf> = archive.recordings().map(|inside| path.join(inside)).collect();
         Ok(if all.len() > 1 && archive.only_recording().is_err() { all } else { vec![path.into()] })
     }
@@ -83,14 +83,14 @@ impl Files {
             Files::Archive(archive) => archive.part(path),
             Files::Arriving(elsewhere) => {
                 let place = elsewhere.iter().find(|(its, _)| its == path).map(|(_, place)| place);
-                // It may have got its name meanwhile.
+                // The file may have been renamed meanwhile.
                 let opened = place.map(|place| open_file(place)).filter(Result::is_ok);
                 opened.unwrap_or_else(|| open_file(path)).map_err(failed)
             }
         }
     }
 
-    /// Whether some of the data may not have come, so that it cannot be compared with a sum.
+    /// Whether data may be missing, so that no sum can be verified.
     pub(super) fn is_arriving(&self) -> bool {
         matches!(self, Files::Arriving(_))
     }

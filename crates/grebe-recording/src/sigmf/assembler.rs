@@ -23,7 +23,7 @@ pub(crate) struct Assembler {
     apart: Apart,
     to: PathBuf,
     metadata: Metadata,
-    /// Of each data file, and how many of their bytes the disk may not have yet.
+    /// The data files, and the number of their bytes that may not be on the disk.
     data: Vec<File>,
     unsynced_bytes: u64,
     len_samples: u64,
@@ -91,7 +91,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Enters where samples go on, where that is not said yet.
+    /// Begins a capture where samples continue, if none does.
     fn enter(&mut self, file: &SampleFile, segment: &Segment, samples: Range<u64>) {
         let begin = segment.position.max(samples.start);
         let first_sample_index = segment.first_sample_index + (begin - segment.position);

@@ -88,7 +88,7 @@ pub(super) fn times_note(meta: &Meta) -> Option<String> {
     Some(format!("core:datetime of a capture is not as SigMF has it, and is read as {taken}: {other:?}"))
 }
 
-/// Which recordings take turns with it, and where its captures stand in what they are together.
+/// The set of alternating recordings, and the positions of its captures in the whole.
 pub(super) fn stripes_of(meta: &Meta) -> Option<(StripeSet, Vec<(u64, u64)>)> {
     let set = meta.global.stripes.as_ref().filter(|set| set.is_valid())?;
     let offset = meta.global.offset.unwrap_or(0);

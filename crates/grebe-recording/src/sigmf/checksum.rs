@@ -21,12 +21,12 @@ pub(super) struct Summing<W> {
 }
 
 impl Sum {
-    /// Of a file opened for reading, from its beginning.
+    /// Sums a file opened for reading, from its beginning.
     pub(super) fn new(file: File) -> Self {
         Self::from(file, 0)
     }
 
-    /// Of a file opened for reading, from byte `begin` on.
+    /// Sums a file opened for reading, from byte `begin` on.
     pub(super) fn from(file: File, begin: u64) -> Self {
         Self { file, begin, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
     }

@@ -108,7 +108,7 @@ pub(super) struct Summing {
 }
 
 impl Summing {
-    /// Those that lie beside `base` and have the sum of one of these recordings, but for the collection of `own`.
+    /// Collections beside `base` with the sum of one of these recordings, except the collection of `own`.
     pub(super) fn of(base: &Base, recordings: &[Base], own: Option<&Base>) -> Result<Vec<Self>, Error> {
         let folder = base.path().parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));

@@ -244,7 +244,7 @@ fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
     let mut paths = vec![base.collection(), base.meta(), base.data()];
     let own = (0..data_files).filter(|_| data_files > 1).map(|channel| base.channel(channel));
     paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
-    // Of an old collection, only the recordings that it names: NAME_ch7 may belong to somebody else.
+    // Takes only the recordings that an old collection names: NAME_ch7 may be another user's.
     let old = members(&Files::Folder, &base.collection()).ok().flatten();
     let old = old.map_or(Vec::new(), |old| old.bases);
     for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {

@@ -45,7 +45,7 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Whether a capture has to begin where this holds, behind one where `before` does.
+    /// Whether this requires a new capture after one with `before`.
     pub(super) fn differs(&self, before: &Self) -> bool {
         let numbers = |tuning: &Self| (tuning.frequency_hz, tuning.bandwidth_hz, tuning.gain_db);
         let has_other_channels =
@@ -90,7 +90,7 @@ pub(super) fn global(
                 centre_frequency_hz: None,
                 bandwidth_hz: None,
                 gain_db: None,
-                // It holds for the producer's clock, which nobody can read any more; the captures have the time.
+                // It refers to the producer's clock, which is gone; the captures have the time.
                 clock: None,
                 recorded_at: None,
                 recorded_error_ns: None,
@@ -218,7 +218,7 @@ pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
     places.into_iter().map(at).collect()
 }
 
-/// How a description carries what a capture says beyond the words of this program.
+/// Key under which a description carries capture fields unknown to grebe.
 const CAPTURE: &str = "grebe:capture";
 
 /// Fields that the recorder sets itself, whatever the stream contains.

@@ -11,7 +11,8 @@ use rustix::fs::{
     statx,
 };
 
-/// Makes writes to a file bypass the page cache; what they must be aligned to, or `None` where they cannot.
+/// Makes writes to a file bypass the page cache; returns their alignment, or `None` if the file does not
+/// support it.
 pub(in crate::disk) fn go_direct(file: &File) -> Option<usize> {
     // tmpfs accepts the flag, and has nothing but the page cache.
     if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
