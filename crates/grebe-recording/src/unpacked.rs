@@ -104,7 +104,7 @@ fn unpack_zstd(file: &mut BufReader<File>, out: &mut Unpacked) -> io::Result<()>
 /// same modification time.
 ///
 /// # Errors
-/// [`Error::Content`]: what is read for it is damaged or cut off, or it would fill the disk; [`Error::File`].
+/// [`Error::Content`] if the packed data are damaged or cut off, or would fill the disk; [`Error::File`].
 pub(crate) fn unpacked(
     path: &Path,
     fill: impl FnOnce(&mut Unpacked) -> io::Result<()>,

@@ -59,7 +59,7 @@ fn a_killed_recorder_leaves_a_recording() {
         assert!(block.channel::<i16>(0).unwrap().iter().copied().eq(expected));
         assert_eq!(block.channel_bytes(0).unwrap(), block.channel_bytes(1).unwrap());
     }
-    // The name is taken until somebody wants it overwritten.
+    // The name is taken until a recorder may overwrite it.
     let settings = SigmfSettings { channels: 2, ..SigmfSettings::default() };
     let error = SigmfWriter::create(&path, &settings).unwrap_err();
     assert!(matches!(error, Error::Exists { .. }));

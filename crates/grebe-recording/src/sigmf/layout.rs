@@ -1,4 +1,4 @@
-//! SigMF 1.2 as it is read and written: which files a recording has, and their fields in the specification's order.
+//! Reading and writing SigMF 1.2: the files of a recording, and their fields in the specification's order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::unpacked::is_packed;
 pub(crate) struct Base(PathBuf);
 
 impl Base {
-    /// Of any file of the recording; a name without one of SigMF's extensions is the base itself.
+    /// Base of any file of the recording; a name without a SigMF extension is the base itself.
     pub(crate) fn of(path: &Path) -> Self {
         let known = path
             .extension()
@@ -31,7 +31,7 @@ impl Base {
         Self(if known { path.with_extension("") } else { path.into() })
     }
 
-    /// Of a recording to be made: where its own file leads, by symbolic links.
+    /// Base of a recording to be made, after following the symbolic links of its own file.
     pub(crate) fn to_record(path: &Path) -> Result<Self, Error> {
         Self::check_to_record(path)?;
         if path.is_dir() {
@@ -123,12 +123,12 @@ impl Base {
         self.0.with_file_name(format!(".{}.sigmf-lock", self.name()))
     }
 
-    /// Of a recording that lies beside this one.
+    /// Base of a recording beside this one.
     pub(super) fn beside(&self, name: &str) -> Self {
         Self(self.0.with_file_name(name))
     }
 
-    /// Of channel `channel` (from 0) of a collection; the files count from 1.
+    /// Base of channel `channel` (from 0) of a collection; the files count from 1.
     pub(super) fn channel(&self, channel: usize) -> Self {
         Self(self.with(&format!("_ch{}", channel + 1)))
     }
@@ -143,7 +143,7 @@ impl Base {
         Self(self.with(&format!("_{number:0PART_DIGITS$}")))
     }
 
-    /// Of which part a file of this name is.
+    /// Number of the part with a file of this name.
     pub(crate) fn part_number(&self, file_name: &str) -> Option<u64> {
         let rest = file_name.strip_prefix(&self.name())?.strip_prefix('_')?;
         let (rest, extension) = rest.split_once('.')?;
@@ -340,7 +340,7 @@ pub(super) struct Collection {
     pub(super) description: Option<String>,
     #[serde(rename = "core:extensions", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) extensions: Vec<Value>,
-    /// `time`: its recordings are of several streams, and stand side by side by when their samples were made.
+    /// `time`: its recordings are of several streams, aligned by sample time.
     #[serde(rename = "grebe:alignment", skip_serializing_if = "Option::is_none")]
     pub(super) alignment: Option<String>,
     #[serde(rename = "core:streams", default)]
@@ -402,7 +402,7 @@ const EXTENSIONS: [&str; 3] = ["sigmf-meta", "sigmf-data", "sigmf-collection"];
 
 const XXH3: &str = "xxh3-64";
 
-/// Files stand in their order in a folder: of ten seconds each, for four months.
+/// Files sort in order in a folder: with ten seconds each, for four months.
 const PART_DIGITS: usize = 6;
 
 pub(super) const VERSION: &str = "1.2.0";
@@ -410,7 +410,7 @@ pub(super) const VERSION: &str = "1.2.0";
 /// How recordings of a collection are aligned that begin when they do.
 pub(super) const BY_TIME: &str = "time";
 
-/// `core:recorder` while recording. Where it says so afterwards, the recorder was cut off.
+/// `core:recorder` while recording. If it is still there afterwards, the recorder was cut off.
 pub(super) const NOT_CLOSED: &str = ", not closed";
 
 fn list<S: Serializer, T: Serialize>(
@@ -434,5 +434,5 @@ pub(super) fn is_plain_name(name: &str) -> bool {
     matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
 }
 
-/// Of more channels, a file for each is more than a person can handle.
+/// For more channels, a file each would be too many to handle.
 pub(super) const CHANNELS_APART_MAX: usize = 8;

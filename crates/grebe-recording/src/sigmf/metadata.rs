@@ -63,10 +63,10 @@ impl Metadata {
         self.commit(self.stage(state)?, state)
     }
 
-    /// Gives what was written beside it its place.
+    /// Moves the staged files to their places.
     pub(super) fn commit(&self, staged: Staged, state: &State<'_>) -> Result<(), Error> {
         staged.commit()?;
-        // Until then, the name that survives a loss of power is that of older metadata, which the next ones find.
+        // Until then, the durable name is that of older metadata, and the next ones replace it.
         if state.is_closed {
             sync_folder(self.recordings[0].path());
         }
@@ -183,8 +183,8 @@ impl Metadata {
         self.annotations.open(Annotation { sample_start, sample_count, rest }, end_index);
     }
 
-    /// Where a sample of the stream stands in the file, or what follows it there. The newest segments come first: those of
-    /// a stream that began again hide older ones, and most notes are on what just happened.
+    /// Position of a stream sample in the file, or of the first one after it. Newest segments first: those of
+    /// a restarted stream hide older ones, and most notes concern recent samples.
     fn position(&self, index: u64) -> u64 {
         let mut end = u64::MAX;
         for segment in self.segments.iter().rev() {

@@ -55,7 +55,7 @@ fn plain(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// The same with `null` where Python wrote `NaN`, `Infinity` or `-Infinity` outside of a text.
+/// The same with `null` where Python wrote `NaN`, `Infinity` or `-Infinity` outside a string.
 fn without_nan(text: &[u8]) -> Vec<u8> {
     let (mut out, mut rest, mut is_text) = (Vec::with_capacity(text.len()), text, false);
     while let [first, behind @ ..] = rest {

@@ -54,7 +54,7 @@ pub(super) enum Event {
     },
     /// On a stretch of the file.
     Placed(Annotation),
-    /// Which others took turns with it, in the end.
+    /// Final set of alternating recordings.
     Stripes(Option<StripeSet>),
     Finish,
 }
@@ -152,7 +152,7 @@ impl Task {
         if self.metadata.segments.len() > MANY_SEGMENTS { pause.max(took * 20) } else { pause }
     }
 
-    /// Writes what is known; `is_durable`: once it is on the disk.
+    /// Writes the current state; `is_durable`: after syncing the data.
     fn say(&mut self, good_samples: u64, is_durable: bool) -> Result<(), Error> {
         if is_durable {
             for file in &self.data {
@@ -228,7 +228,7 @@ impl Task {
             && self.good_samples() > 0
             && let Some(unnamed) = self.unnamed.take()
         {
-            // Nothing says what they are; the samples are there all the same.
+            // No metadata describe the samples, but they stay on the disk.
             unnamed.leave();
         }
         closed

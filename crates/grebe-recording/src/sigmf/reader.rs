@@ -118,7 +118,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     if len_samples == 0 {
         return Err(Error::Empty { path: path.into() });
     }
-    // Ours have the same in each, and a label of one channel cannot be told from one of all.
+    // grebe writes equal annotations into each, and a label of one channel looks like one of all.
     let annotations = std::mem::take(&mut recordings[0].annotations);
     let described: Vec<_> = recordings
         .iter_mut()
@@ -131,7 +131,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     Ok(Opened { file, stripes })
 }
 
-/// Lets recordings end where all are good. Where one was closed, that is its end: then the data of all had come.
+/// Ends all recordings where all are good. A closed one determines the end, because all data had arrived
+/// then.
 fn recordings_end_together(recordings: &mut [Recording]) {
     let closed =
         recordings.iter().filter(|recording| recording.closed).map(|recording| recording.len_samples);
@@ -147,7 +148,7 @@ struct Recording {
     source: RawFile,
     sample_rate_hz: f64,
     len_samples: u64,
-    /// Those that stand in its file; behind the others, nobody may know where the gaps are.
+    /// Samples in its file; after these, gaps may be unknown.
     written_samples: u64,
     segments: Vec<Segment>,
     descriptions: Described,
@@ -177,7 +178,7 @@ impl Recording {
         let mut data = Data::open(files, base, &meta, encoding.sample_bytes() as u64 * channels)?;
         let written_samples = data.len_samples;
         if !closed {
-            // Behind that, nobody knows where the gaps are.
+            // Later gaps are unknown.
             data.len_samples = global.known_samples.unwrap_or(u64::MAX).min(written_samples);
         } else if data.odd_bytes > 0 {
             notes.push(format!(
@@ -317,7 +318,7 @@ impl Data {
     }
 }
 
-/// Where samples stand whose captures have bytes of their own before them.
+/// Stretches of samples, for captures with header bytes.
 fn stretches(meta: &Meta, begin: u64, frame_bytes: u64, len_samples: u64) -> Vec<Stripe> {
     let offset = meta.global.offset.unwrap_or(0);
     let mut stretches: Vec<Stripe> = Vec::new();

@@ -185,7 +185,7 @@ fn cut(base: &Base, bytes: u64) -> Result<u64, Error> {
     cut().map_err(Error::file("write", &path))
 }
 
-/// Takes what came last from the metadata of another channel, which were written later.
+/// Takes the latest entries from another channel's metadata, which were written later.
 fn take_over(meta: &mut Value, closed: &Value) {
     let known = meta.pointer("/global/grebe:known_samples").and_then(Value::as_u64).unwrap_or(u64::MAX);
     let later = closed.get("captures").and_then(Value::as_array).into_iter().flatten();
@@ -234,7 +234,7 @@ fn start_of(entry: &Value) -> Option<u64> {
     entry.get("core:sample_start").and_then(Value::as_u64)
 }
 
-/// The last sum of a recorder that was cut off is of a part of a stretch: nobody knows of which.
+/// The last sum of a recorder that was cut off covers an unknown part of a stretch.
 fn end_sums(global: &mut Map<String, Value>, bytes: u64) {
     let Some(checksums) = global.get_mut("grebe:checksums") else { return };
     let stretch_bytes = checksums.get("stretch_bytes").and_then(Value::as_u64).unwrap_or(0).max(1);

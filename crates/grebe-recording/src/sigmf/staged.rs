@@ -69,7 +69,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Where a file is that will have this name.
+    /// Current path of the file that will have this name.
     pub(super) fn place_of(&self, path: &Path) -> PathBuf {
         let place = followed(path).unwrap_or_else(|_| path.to_owned());
         let found = self.steps.iter().find_map(|step| match step {
@@ -127,7 +127,8 @@ impl Step {
     }
 }
 
-/// So that the new names of files beside `path` survive a loss of power too. Not every system can; the data are safe without.
+/// Makes the new names of files beside `path` survive a loss of power, where the system can. The data are
+/// safe without.
 pub(super) fn sync_folder(path: &Path) {
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -25,7 +25,7 @@ impl StatedAxis {
         self.is_due = true;
     }
 
-    /// Whether what it said has not been looked at.
+    /// Whether a new statement is pending.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.is_due
@@ -72,7 +72,7 @@ pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f
         let Some(stated) = capture.recorded_at.filter(|_| capture.first_sample_index <= next_index) else {
             return;
         };
-        // An axis by the same clock, or stated anew, is right already.
+        // An axis by the same clock, or a restated one, is right already.
         let Some(stamped) = stated.axis.filter(|stated| stated.clock != axis.clock && stated.error_ns == 0)
         else {
             return;

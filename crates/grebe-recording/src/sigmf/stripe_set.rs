@@ -21,7 +21,7 @@ impl StripeSet {
         self.member < self.recordings.len() && self.recordings.len() <= MEMBERS_MAX
     }
 
-    /// Where another of them may be: from here as it was from there, where the disks are at other places now, or where it was.
+    /// Possible paths of another member: relative to this one, if the disks have moved, or its original path.
     pub(super) fn places(&self, own: &Path, other: usize) -> [PathBuf; 2] {
         let was = PathBuf::from(&self.recordings[other]);
         let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
@@ -31,7 +31,7 @@ impl StripeSet {
     }
 }
 
-/// Where `other_was` is, seen from `own` as it was seen from `own_was`.
+/// Path that relates to `own` as `other_was` relates to `own_was`.
 fn moved(own: &Path, own_was: &Path, other_was: &Path) -> Option<PathBuf> {
     let common = own_was.components().zip(other_was.components()).take_while(|(a, b)| a == b).count();
     let above = own_was.components().count() - common;

@@ -149,7 +149,7 @@ proptest! {
     ) {
         let (folder, path) = scratch("cut.sigmf-meta");
         let writer = record(&path, &settings(channels), &[(5, 500), (700, 700)]);
-        // Dropped, not finished: the state that a kill leaves behind a flush.
+        // Dropped, not finished: the state after a flush and a kill.
         drop(writer);
         let mut common = u64::MAX;
         for name in names(&folder).iter().filter(|name| name.ends_with("data")).enumerate() {

@@ -141,7 +141,7 @@ impl BegunSet<'_> {
         Ok(self.tied == self.recordings.len())
     }
 
-    /// None of them began: what was there of that name stays.
+    /// For recordings that never began: an existing file of that name stays.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -156,16 +156,16 @@ impl BegunSet<'_> {
     }
 }
 
-/// Of what a collection says the sums.
+/// Sums in a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// Of nothing: recorders are at it.
+    /// No sums, while recorders are running.
     None,
-    /// Of each recording's metadata, which are whole, and when its first sample was made.
+    /// Sums of each recording's complete metadata, and the time of its first sample.
     Whole,
 }
 
-/// Writes a collection of recordings that stand side by side by time.
+/// Writes a collection of recordings aligned by time.
 pub(super) fn write(base: &Base, recordings: &[PathBuf], sums: Sums) -> Result<(), Error> {
     let mut streams = Vec::new();
     let files = match sums {

@@ -18,10 +18,10 @@ pub(super) struct Unnamed {
 }
 
 impl Unnamed {
-    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
+    /// Gives the data their names. If that fails, nothing changes, and a retry is possible.
     pub(super) fn name(&mut self) -> Result<(), Error> {
         if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
-            // Somebody else's, who came meanwhile.
+            // Another recorder created it meanwhile.
             return Err(Error::Exists { path: path.clone() });
         }
         self.in_the_way.clear();
@@ -37,7 +37,7 @@ impl Unnamed {
         self.data.leave();
     }
 
-    /// Where a data file is that will have this path.
+    /// Current path of the data file that will have this path.
     pub(super) fn place_of(&self, path: &Path) -> PathBuf {
         self.data.place_of(path)
     }

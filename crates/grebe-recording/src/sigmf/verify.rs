@@ -83,12 +83,12 @@ fn with_other_disks(files: &Files, base: &Base, bases: Vec<Base>) -> Result<Vec<
     Ok(all)
 }
 
-/// Of a recording itself, or those of a collection.
+/// Base of a recording, or bases of a collection.
 fn bases_of(files: &Files, path: &Path) -> Result<Vec<Base>, Error> {
     Ok(members(files, path)?.map_or_else(|| vec![Base::of(path)], |members| members.bases))
 }
 
-/// Sums what it reads.
+/// Sums the bytes read.
 struct Reading<'a> {
     cancel: &'a Cancel,
     progress: &'a mut dyn FnMut(u64),

@@ -74,7 +74,7 @@ pub struct SigmfWriter {
     lost_summaries: u64,
     /// Before its time, by a write that failed.
     has_ended: bool,
-    /// Where others take turns with it: samples of the whole that stand in those, up to this stripe.
+    /// For alternating recordings: samples of the whole in the others, up to this stripe.
     elsewhere_samples: Option<u64>,
     name: NameLock,
 }
@@ -97,9 +97,9 @@ impl SigmfWriter {
     /// `.sigmf-collection`.
     ///
     /// # Errors
-    /// [`Error::Process`] for a setting out of range, [`Error::Busy`] while another recorder has the name, [`Error::Exists`] where a recording of that name is
-    /// there and must not be overwritten, [`Error::File`] where a file cannot be created. Nothing is left behind, and
-    /// what was there is as it was.
+    /// [`Error::Process`] for a setting out of range, [`Error::Busy`] while another recorder has the name.
+    /// [`Error::Exists`] if a recording of that name exists and must not be overwritten, [`Error::File`] if a
+    /// file cannot be created. Existing files then stay, and no new ones remain.
     pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
@@ -122,7 +122,7 @@ impl SigmfWriter {
         Self::begin(base, settings, name, true, None)
     }
 
-    /// The same of one of several that take turns.
+    /// The same for one of several alternating recordings.
     pub(crate) fn create_striped(
         base: &Base,
         settings: &SigmfSettings,
@@ -169,8 +169,8 @@ impl SigmfWriter {
         })
     }
 
-    /// Appends samples of all channels. Where `first_sample_index` is not the index behind the samples before, a segment
-    /// begins: a gap, or another stream where it is lower.
+    /// Appends samples of all channels. If `first_sample_index` does not continue the previous samples, a
+    /// segment begins: a gap, or another stream if it is lower.
     ///
     /// # Errors
     /// [`Error::Process`] where they are of another format than the recording; [`Error::Process`] where the number of channels is
@@ -180,8 +180,8 @@ impl SigmfWriter {
         self.write_samples(first_sample_index, channels, now)
     }
 
-    /// As [`write`](Self::write), of samples that were made when [what the stream is](Self::describe) and the header of their frame say;
-    /// where these do not say, neither does the recording. Of the header, the first sample's index, the stamp and the rate count.
+    /// As [`write`](Self::write), with sample times from [the description](Self::describe) and the frame's
+    /// header, if these have them. Uses the header's first sample index, stamp and rate.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -285,7 +285,7 @@ impl SigmfWriter {
         self.next_sample_index = None;
     }
 
-    /// Says which others took turns with it in the end; `None`: nobody else did.
+    /// Sets the final set of alternating recordings; `None` if there is no other.
     pub(crate) fn set_stripes(&self, stripes: Option<StripeSet>) {
         self.tell(Event::Stripes(stripes));
     }

@@ -2,9 +2,10 @@
 
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 
-/// log2 of the samples of a node, of the levels that stand in blocks; each has a quarter of the nodes of the one before.
+/// log2 of the samples of a node, for the levels in blocks; each has a quarter of the nodes of the previous
+/// one.
 pub(super) const FINE: [u32; 4] = [NODE_SAMPLES.ilog2(), 10, 12, 14];
-/// The same of the levels that are kept in memory, and stand together behind the blocks.
+/// The same for the levels in memory, stored together after the blocks.
 pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
 /// log2 of the samples of a stretch with sums.
 pub(super) const SUMS_LOG2: u32 = 18;

@@ -12,9 +12,11 @@ use super::format::{HEAD_BYTES, Head, Stamp, block_log2};
 use super::nodes::{Lanes, LevelSums};
 use super::reader::Summary;
 
-/// Writes the summary of a recording, block by block, beside its final name; what was written can be read at once.
+/// Writes the summary of a recording, block by block, beside its final name; written blocks are readable at
+/// once.
 ///
-/// It costs a pass over the samples while they are in the cache, and a write of some 1.3 % of their bytes a block of some 32 MB.
+/// Costs a pass over the samples while they are in the cache, and a write of about 1.3 % of their bytes for
+/// each block of about 32 MB.
 #[derive(Debug)]
 pub(super) struct SummaryWriter {
     lanes: Lanes,
@@ -47,7 +49,7 @@ impl SummaryWriter {
         let beside = path.with_file_name(format!(".{name}.{}.{thread:?}{PART}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
         if cfg!(unix) {
-            // Tells others that somebody still writes it; a file system that has no locks holds nobody up.
+            // Marks it as being written; a file system without locks does not block anyone.
             let _ = file.try_lock();
         }
         file.write_all(&[0; HEAD_BYTES])?;
@@ -120,7 +122,7 @@ impl SummaryWriter {
         Ok(())
     }
 
-    /// Writes what is left and gives the summary its name: of data that `stamp` tells.
+    /// Writes the rest and gives the summary its name, for the data that `stamp` identifies.
     ///
     /// # Errors
     /// The system's error for the file.

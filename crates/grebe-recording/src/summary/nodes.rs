@@ -108,7 +108,7 @@ impl Lanes {
     /// Tells `node` the extremes and sums of each [`NODE_SAMPLES`] samples of a lane, the last ones fewer, within the bytes of its channel.
     pub(super) fn measure(self, lane: usize, bytes: &[u8], node: impl FnMut(Extremes, LevelSums)) {
         let at = lane % self.of_channel;
-        // As they stand, where they can be looked at as numbers: a copy costs as much as the rest.
+        // Reads them in place if they are aligned numbers: a copy costs as much as the rest.
         let is_little = cfg!(target_endian = "little");
         match self.format {
             SampleFormat::I16 if is_little && let Ok(samples) = bytemuck::try_cast_slice(bytes) => {

@@ -106,12 +106,12 @@ impl Summary {
         })
     }
 
-    /// Where the summary of a recording lies, unless that folder cannot be written to.
+    /// Default path of a recording's summary, used unless that folder is read-only.
     pub fn place(path: &Path) -> PathBuf {
         super::place::beside(path)
     }
 
-    /// Where in the file the nodes stand of levels below 16, of all lanes, for some samples: whole blocks.
+    /// Byte range in the file of the nodes below level 16, of all lanes, for these samples: whole blocks.
     pub fn bytes_of(&self, samples: Range<u64>) -> Range<u64> {
         let known = self.known_samples();
         let block = 1 << self.block_log2;
@@ -240,7 +240,7 @@ impl Summary {
         nodes + coarse.sums.iter().map(|sums| sums.capacity() * size_of::<LevelSums>()).sum::<usize>()
     }
 
-    /// Changes what is in memory, and says how far it is known then.
+    /// Changes the nodes in memory, and sets the new known length.
     pub(super) fn learn(&self, known_samples: u64, change: impl FnOnce(&mut Coarse)) {
         change(&mut self.coarse.write().unwrap_or_else(PoisonError::into_inner));
         self.known_samples.store(known_samples, Ordering::Release);
@@ -338,7 +338,7 @@ impl Coarse {
         }
     }
 
-    /// As it stands in the file: nodes by level, the coarsest first, and of each by lane; then sums by lane.
+    /// Layout in the file: nodes by level, the coarsest first, then by lane; then sums by lane.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for level in (0..COARSE.len()).rev() {
@@ -352,7 +352,7 @@ impl Coarse {
         bytes
     }
 
-    /// Of as many bytes as the head says.
+    /// Takes the number of bytes that the head implies.
     fn decode(lanes: Lanes, samples: u64, mut bytes: &[u8]) -> Self {
         let mut coarse = Self::new(lanes);
         let mut next = |length: usize| bytes.split_off(..length).unwrap_or_default();

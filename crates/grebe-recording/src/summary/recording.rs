@@ -41,7 +41,7 @@ impl RecordingSummary {
             if gives_way {
                 give_way();
             }
-            // Here, since a disk may take its time.
+            // In this thread, because a disk may be slow.
             let made = SummaryWriter::create(&place, format, channels)
                 .ok()
                 .and_then(|writer| summarize(writer, &blocks, &own, channels));

@@ -86,7 +86,7 @@ impl Summary {
 }
 
 impl Summary {
-    /// Where the summary of a recording is that does not lie beside it, if it is one of these samples.
+    /// Path of a recording's summary that does not lie beside it, if it matches these samples.
     pub fn elsewhere(path: &Path, file: &mut SampleFile) -> Option<PathBuf> {
         let lanes = Lanes::new(file.format(), file.channels());
         let place = place::in_cache(path).filter(|place| place.is_file())?;
@@ -133,12 +133,12 @@ impl SummarizedFile {
         age.is_some_and(|age| age < REST)
     }
 
-    /// Where its summary is made, if that is not beside it.
+    /// Path where its summary is made, if not beside it.
     pub fn other_place(&self) -> Option<PathBuf> {
         self.shared.now().place.clone().filter(|place| *place != place::beside(&self.path))
     }
 
-    /// Reads samples of all channels: the bytes of each channel, one behind the other.
+    /// Reads samples of all channels: the bytes of each channel in turn.
     ///
     /// # Errors
     /// Those of [`SampleFile::read`].
@@ -151,7 +151,7 @@ impl SummarizedFile {
         self.summary().map_or(0, |summary| summary.known_samples()).min(self.file.len_samples())
     }
 
-    /// As [`Summary::extremes`]. A summary that turns out to be damaged is made anew.
+    /// As [`Summary::extremes`]. Rebuilds a damaged summary.
     ///
     /// # Errors
     /// Those of [`Summary::extremes`], and a missing summary.
@@ -217,7 +217,7 @@ impl SummarizedFile {
         if (self.file.data_size(), named) == (self.size, self.named) {
             return false;
         }
-        // While its metadata are being replaced, what was read before holds.
+        // While the metadata are being replaced, the previous ones apply.
         let Ok(file) = SampleFile::open(&self.path) else { return false };
         self.named = named;
         let size = file.data_size();
@@ -257,8 +257,8 @@ impl SummarizedFile {
         self.shared = Arc::clone(&shared);
         let path = self.path.clone();
         let make = move || {
-            // The pictures that somebody waits for are read from the same disk and made by the same processors meanwhile, and so is
-            // everybody else's. Those that read ahead inherit it.
+            // Viewers wait for pictures from the same disk and processors meanwhile, and so do other
+            // programs. Read-ahead threads inherit the priority.
             grebe_flow::idle_disk_priority();
             give_way();
             if let Err(why) = Maker::new(&path, &shared).and_then(Maker::run) {
@@ -276,7 +276,7 @@ impl SummarizedFile {
     fn stop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(maker) = self.maker.take() {
-            // It ends within a read; an error of it is in what it shares.
+            // It ends within a read; the shared state has its error.
             let _ = maker.join();
         }
         self.shared.is_over.store(false, Ordering::Release);
@@ -335,7 +335,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Whether the recording has not grown for a while; takes over what came to it.
+    /// Whether the recording has not grown for a while; takes over new samples.
     fn is_at_rest(&mut self) -> bool {
         if let Ok(file) = SampleFile::open(self.path)
             && file.len_samples() > self.file.len_samples()
@@ -402,7 +402,7 @@ const REST: Duration = Duration::from_secs(3);
 /// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
 #[cfg(target_os = "linux")]
 pub(super) fn give_way() {
-    // Of this thread alone, as Linux has it; without, it competes like any other.
+    // Linux sets it for this thread alone; elsewhere it competes like any other.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 

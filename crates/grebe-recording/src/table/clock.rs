@@ -101,7 +101,7 @@ impl Clock {
         Some((attoseconds(now, unit)? - first.attoseconds) as f64 / ATTOSECONDS as f64)
     }
 
-    /// The same of a date and a time that stand in two columns, or of both in one.
+    /// The same for a date and a time in two columns, or for both in one.
     pub fn seconds_of(&mut self, date: &[u8], time: &[u8]) -> Option<f64> {
         let text = |bytes| std::str::from_utf8(bytes).ok();
         let time = Moment::parse(text(time)?)?;
@@ -141,7 +141,8 @@ impl Clock {
         // Digits that are always zero may be none: nanoseconds of a clock of milliseconds.
         let as_used = Spacing::of(times_s, self.resolution.seconds(|place| place.used));
         if jitter_s(&as_written) == 0.0 {
-            // Of many gaps of one sample and a lower rate that needs none, the rate is the simpler explanation.
+            // Between many gaps of one sample and a lower rate without gaps, the rate is the simpler
+            // explanation.
             let is_slower = |used: &Spacing, written: &Spacing| used.rate_hz < written.rate_hz * (1.0 - 1e-6);
             return match (as_written, as_used) {
                 (Ok(written), Ok(used)) if used.jitter_s == 0.0 && is_slower(&used, &written) => Ok(used),
@@ -290,7 +291,7 @@ mod tests {
             clock.resolution.seconds(|place| place.written)
         };
         assert_eq!(of(|it| format!("{it:.9}")), 1e-9);
-        // Of four digits, the last says other things of small numbers than of large ones.
+        // With four digits, the last one means more for large numbers than for small ones.
         assert_eq!(of(|it| format!("{it:.3e}")), 1e-6);
     }
 

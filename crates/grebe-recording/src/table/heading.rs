@@ -25,7 +25,7 @@ pub enum TimeUnit {
 }
 
 impl Heading {
-    /// Of what stands above a column.
+    /// Parses the text above a column.
     ///
     /// ```
     /// use grebe_recording::table::{Heading, TimeUnit};

@@ -28,7 +28,7 @@ pub enum Step {
     Next,
     /// Number of missing samples between them.
     Gap(u64),
-    /// It has the time of the one before, although the times are fine enough to tell them apart.
+    /// It has the time of the previous one, although the times are fine enough to differ.
     Doubled,
     /// It is older than the previous one: the clock was set, or the lines are not in order.
     Back,

@@ -8,7 +8,7 @@ use super::{Clock, Spacing, Step, Steps, TimeUnit};
 #[derive(Debug, Clone)]
 struct Logger {
     rate_hz: f64,
-    /// Digits behind the point of a second.
+    /// Decimals of a second.
     decimals: i32,
     unit: TimeUnit,
     jitter: f64,

@@ -167,7 +167,7 @@ impl<'a> Chunks<'a> {
             more_samples |= &head[..4] == b"data";
             let is_name = head[..4].iter().all(|byte| (b' '..=b'~').contains(byte));
             end = at + 8 + u64::from(u32_at(&head, 4));
-            // A chunk that nobody knows has to fit; one of a known name may be cut off.
+            // An unknown chunk has to fit; one of a known name may be cut off.
             if !is_name || end > file_bytes + 1 {
                 return Ok(if is_known { Behind::Chunks { more_samples } } else { Behind::Samples });
             }
@@ -216,7 +216,7 @@ const PADDING_BYTES_MAX: u64 = 64 << 10;
 const CHUNKS_MAX: usize = 10_000;
 /// One of text is some hundred bytes.
 const AUXI_BYTES_MAX: u64 = 64 << 10;
-/// Of chunks as they often stand behind one of odd length.
+/// Names of chunks that often follow one of odd length.
 const NAMES: [&[u8; 4]; 16] = [
     b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue ", b"auxi", b"id3 ",
     b"PEAK", b"smpl", b"PAD ", b"FLLR", b"axml",

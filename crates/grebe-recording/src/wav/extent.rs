@@ -19,7 +19,7 @@ impl Chunks<'_> {
         let frame_bytes = found.format.frame_bytes();
         let present = file_bytes - offset_bytes;
         let declared = match declared {
-            // Zeros or ones stand in a `ds64` whose writer never came back to it.
+            // A `ds64` has zeros or ones if its writer never updated it.
             u32::MAX => large.filter(|&bytes| bytes != 0 && bytes != u64::MAX),
             other => Some(other.into()),
         };

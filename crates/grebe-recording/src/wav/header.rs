@@ -7,11 +7,11 @@ use crate::encoding::Encoding;
 
 /// The header before the samples.
 pub(crate) struct Header {
-    /// Of a number: complex samples are two channels.
+    /// Encoding of a number: complex samples are two channels.
     pub(crate) encoding: Encoding,
     pub(crate) channels: u16,
     pub(crate) sample_rate_hz: u32,
-    /// Of complex samples: when the first was made, and the centre frequency, as far as they are known.
+    /// For complex samples: the time of the first one, and the centre frequency, if known.
     pub(crate) receiver: Option<(Option<SystemTime>, Option<f64>)>,
 }
 

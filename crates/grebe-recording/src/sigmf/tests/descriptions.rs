@@ -39,7 +39,7 @@ fn volts(name: &str) -> ChannelDescription {
     ChannelDescription { name: name.into(), unit: "V".into(), scale: 0.25, offset: -1.0 }
 }
 
-/// Frames of 100 samples of two channels, which say what they are.
+/// Frames of 100 samples of two channels, with these descriptions.
 fn described(descriptions: &[Option<Arc<Description>>]) -> Vec<Batch> {
     let batch = |(number, description): (u64, &Option<Arc<Description>>)| {
         let mut batch = BatchPool::new(1, 4_096).acquire().unwrap();

@@ -83,7 +83,7 @@ impl SigmfWriter {
         }
     }
 
-    /// For a stream that pauses: what has waited for long enough goes to the disk.
+    /// For a stream that pauses: data that have waited long enough go to the disk.
     ///
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
@@ -91,8 +91,8 @@ impl SigmfWriter {
         if self.has_ended { Ok(()) } else { self.cut_if_due() }
     }
 
-    /// Some times a second: what has waited for long enough goes to the disk, and a file that cannot be written any further is noticed,
-    /// though its next block is far from full.
+    /// Called several times a second: data that have waited long enough go to the disk. This also detects a
+    /// file that cannot be written any more, although its next block is far from full.
     #[inline]
     pub(super) fn cut_if_due(&mut self) -> Result<(), Error> {
         if !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
@@ -108,8 +108,9 @@ impl SigmfWriter {
     /// Writes the rest, waits until it is on the disk, and closes the recording with complete metadata.
     ///
     /// # Errors
-    /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
-    /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
+    /// [`Error::Write`] if the rest cannot be written (the samples before it are closed all the same), or
+    /// [`Error::File`] if the metadata cannot be written: the recording is then readable, and counts as not
+    /// closed.
     pub fn finish(mut self) -> Result<SigmfSummary, Error> {
         self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
         self.tell(Event::Finish);
