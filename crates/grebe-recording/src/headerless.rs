@@ -212,7 +212,7 @@ mod tests {
         assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
     }
 
-    /// Extensions of inspectrum's `InputSource::openFile`, and those of complex 32-bit integers: files that
+    /// Extensions of inspectrum's `InputSource::openFile`, and of complex 32-bit integers: files that
     /// inspectrum opens have the same meaning here, or the refusal says how to convert them.
     #[test]
     fn what_inspectrum_opens_is_opened_or_can_be_converted() {

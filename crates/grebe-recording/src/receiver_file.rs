@@ -33,7 +33,7 @@ struct Header {
 ///
 /// ```text
 ///  0      4            12          20            24      28
-///  rate   frequency    time        bits a sample filler  CRC32 of what is before it      all little-endian
+///  rate   frequency    time        bits a sample filler  CRC32 of all before it          all little-endian
 /// ```
 pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
     open(written, |path, begin| {

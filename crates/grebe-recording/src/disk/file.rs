@@ -239,7 +239,7 @@ impl DiskFile {
         sys::go_buffered(&self.file);
     }
 
-    /// Sums the next `length` bytes; `bytes` is `None` if there is no time. Returns the skipped bytes.
+    /// Sums the next `length` bytes; `bytes` is `None` to skip them. Returns the skipped bytes.
     pub(super) fn sum(&self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.state().sums.add(bytes, length)
     }
@@ -274,8 +274,8 @@ impl DiskFile {
 
 impl State {
     /// Extends the file on the disk ahead of the begun writes, because a write that extends it blocks all
-    /// others. The steps grow with the file, so a short one takes little. If there is no room, or no support,
-    /// the writes find out.
+    /// others. The steps grow with the file, so a short one takes little. Without room or support, the
+    /// writes find out.
     fn make_room(&mut self, file: &File) {
         if self.begun_bytes > self.reserved_bytes {
             let step_bytes = (self.begun_bytes / 2).clamp(RESERVED_BYTES_MIN, RESERVED_BYTES_MAX);

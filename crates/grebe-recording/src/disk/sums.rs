@@ -18,7 +18,7 @@ pub(super) struct Sums {
 
 /// One sum for each stretch of [`SUMMED_BYTES`].
 struct Pieces {
-    /// Sums of complete stretches; `None` if there was no time to sum.
+    /// Sums of complete stretches; `None` if skipped for lack of time.
     sums: Vec<Option<u64>>,
     open: XxHash3_64,
     /// Bytes of the stretch that is not complete, and whether all of them are in `open`.
@@ -41,8 +41,7 @@ impl Sums {
         Self { pieces, sha512: (is_wanted && sha512).then(Sha512::new), bytes: 0 }
     }
 
-    /// Adds the next `length` bytes; `bytes` is `None` if there is no time to sum them. Returns the skipped
-    /// bytes.
+    /// Adds the next `length` bytes; `bytes` is `None` to skip them. Returns the skipped bytes.
     pub(super) fn add(&mut self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.bytes += length as u64;
         match (bytes, &mut self.sha512) {

@@ -32,7 +32,7 @@ pub struct SigmfSettings {
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
     /// Store checksums of the data: XXH3 of each 256 MiB; also SHA-512, as in SigMF, up to 100 MB/s or 64 MiB
-    /// in all. They are computed from memory during the write, and omitted if there is no time for them.
+    /// in all. They are computed from memory during the write, and omitted if time is short.
     pub checksum: bool,
     /// Memory for data that wait for the disk; it bounds the stall that the disk may have. Touched only as
     /// needed.
@@ -238,7 +238,7 @@ pub(super) fn existing_files(base: &Base, settings: &SigmfSettings) -> Vec<PathB
     existing(base, settings.data_files())
 }
 
-/// Existing files that collide with a recording: its own, and those of a recording or collection with its
+/// Existing files that collide with a recording: its own, and files of a recording or collection with its
 /// name.
 fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
     let mut paths = vec![base.collection(), base.meta(), base.data()];

@@ -264,7 +264,7 @@ pub(super) struct Checksums {
     pub(super) algorithm: String,
     /// Bytes of each stretch; the last one is shorter.
     pub(super) stretch_bytes: u64,
-    /// Sixteen hexadecimal digits each; null where there was no time to sum.
+    /// Sixteen hexadecimal digits each; null if skipped for lack of time.
     pub(super) sums: Vec<Option<String>>,
 }
 

@@ -307,7 +307,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Counts samples missing by the clock, if there are no times.
+    /// Counts samples missing by the clock, if lines have no times.
     fn look_at_the_clock(&mut self) {
         let Some(shortfall) = self.shortfall.as_mut().filter(|_| self.steps.is_none()) else { return };
         let samples = self.next.first_sample_index + self.rows.rest().len() as u64;
