@@ -45,7 +45,7 @@ pub enum Error {
     Relay {
         /// The relay.
         relay: Address,
-        /// The reason, and what to check.
+        /// The reason, and the remedy.
         why: String,
     },
     /// The peer answered once and then fell silent.

@@ -95,6 +95,6 @@ fn median(mut run: impl FnMut()) -> f64 {
 
 const TOTAL_BYTES: usize = 2 << 30;
 const CHANNELS: usize = 4;
-/// What a datagram of 1400 bytes holds of four channels.
+/// Samples per channel in a datagram of 1400 bytes with four channels.
 const BLOCK_SAMPLES: usize = 160;
 const RUNS: usize = 3;

@@ -37,14 +37,14 @@ fn main() {
     }
 }
 
-/// Of this process, so far.
+/// Processor time of this process so far.
 #[cfg(target_os = "linux")]
 fn processor_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// The wall clock, where the system is not asked for more.
+/// The wall clock, on other systems.
 #[cfg(not(target_os = "linux"))]
 fn processor_time() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()

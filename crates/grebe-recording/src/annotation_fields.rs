@@ -3,7 +3,7 @@
 use grebe_frame::StreamAnnotation;
 use serde_json::{Map, Value};
 
-/// What it says beside where it stands.
+/// The fields of an annotation besides its position.
 pub(super) fn annotation_fields(annotation: &StreamAnnotation) -> Map<String, Value> {
     // Numbers and strings with names: none of it can fail.
     let Ok(Value::Object(mut fields)) = serde_json::to_value(annotation) else { return Map::new() };

@@ -14,18 +14,18 @@ pub(crate) struct Listed {
     pub(crate) name: String,
     /// As its program writes it.
     pub(crate) shape: String,
-    /// Of one that is a single number, which.
+    /// The value of a single number.
     pub(crate) number: Option<f64>,
 }
 
-/// What stands behind the '?' of a name.
+/// The query after the '?' of a name.
 pub(crate) struct Asked {
     pub(crate) path: PathBuf,
     rate_hz: Option<f64>,
     array: Option<String>,
 }
 
-/// Which array is taken.
+/// The chosen array.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chosen {
     /// From 0.
@@ -52,7 +52,8 @@ impl Asked {
         })
     }
 
-    /// The array that was asked for, or the only one; the rate from the name, or from a number that is called so.
+    /// The requested array, or the only one. The rate comes from the file name, or from a number with a name
+    /// of a rate.
     pub(crate) fn choose(&self, written: &Path, arrays: &[Listed]) -> Result<Chosen, Error> {
         let list = |what: &str| {
             let all: Vec<String> = arrays

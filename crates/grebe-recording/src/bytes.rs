@@ -1,4 +1,4 @@
-//! The bytes of samples that stand in a file, or by turns in several.
+//! The bytes of samples in a file, or alternating between several.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::read_ahead::FileReader;
 
-/// Where samples are read from.
+/// Source of the samples.
 #[derive(Debug)]
 pub(super) enum Bytes {
     File(FileReader),
@@ -26,16 +26,16 @@ pub(super) struct Striped {
 /// A stretch of one of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stripe {
-    /// Where it begins in the whole.
+    /// Its begin in the whole.
     pub(super) at: u64,
-    /// Which file has it, and where there.
+    /// The file that has it, and the position there.
     pub(super) file: usize,
     pub(super) from: u64,
     pub(super) bytes: u64,
 }
 
 impl Bytes {
-    /// Of files, which have these stretches.
+    /// Joins files by these stripes.
     pub(super) fn striped(files: Vec<FileReader>, stripes: Vec<Stripe>) -> Self {
         Self::Striped(Striped { files, stripes })
     }
@@ -65,7 +65,7 @@ impl Bytes {
         }
     }
 
-    /// The same once more, to be read elsewhere.
+    /// The same again, with its own file handles.
     pub(super) fn reopen(&self) -> io::Result<Self> {
         let again = |file: &FileReader| file.try_clone().map(FileReader::new);
         Ok(match self {
@@ -109,7 +109,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Words to compare: what is read of which file.
+    /// Text for comparison: the files and the ranges read from them.
     pub(super) fn layout(&self) -> String {
         match self {
             Self::File(_) => String::new(),
@@ -119,7 +119,7 @@ impl Bytes {
 }
 
 impl Striped {
-    /// What is left of the stripe that has this byte.
+    /// The rest of the stripe that contains this byte.
     fn from(&self, at: u64) -> io::Result<Stripe> {
         let behind = self.stripes.partition_point(|stripe| stripe.at + stripe.bytes <= at);
         let stripe = self.stripes.get(behind).ok_or(ErrorKind::UnexpectedEof)?;
@@ -127,7 +127,7 @@ impl Striped {
         Ok(Stripe { at, from: stripe.from + passed, bytes: stripe.bytes - passed, ..*stripe })
     }
 
-    /// What of a stretch of the whole stands in one of the files.
+    /// The part of a stretch of the whole that lies in one of the files.
     fn own(&self, file: usize, stretch: &Range<u64>) -> Range<u64> {
         let within = |stripe: &&Stripe| {
             stripe.file == file && stripe.at < stretch.end && stripe.at + stripe.bytes > stretch.start
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Two files that take turns of 3, 4, 5, ... bytes, and what they are together.
+    /// Two files that alternate in pieces of 3, 4, 5, ... bytes, and their joined content.
     fn two() -> (Bytes, Vec<u8>) {
         let (mut files, mut stripes, mut whole) = ([Vec::new(), Vec::new()], Vec::new(), Vec::new());
         for number in 0..40 {

@@ -22,9 +22,9 @@ mod write;
 pub use read::{CsvOptions, ImportedCsv, import_csv};
 pub use write::CsvWriter;
 
-/// How the column is called that says when a sample was made, in seconds behind the first.
+/// Name of the time column: seconds since the first sample.
 const TIME: &str = "time_s";
-/// Behind the name of a channel: its two columns.
+/// Suffixes of a complex channel's two columns.
 const COMPLEX: [&str; 2] = ["_re", "_im"];
 
 #[cfg(test)]

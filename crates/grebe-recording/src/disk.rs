@@ -9,13 +9,13 @@
 //! ```
 //! A [`Tap`] lends the blocks to somebody else as well, who may be late.
 //!
-//! The one who appends fills blocks and lends them to the engine; it waits only when all blocks are lent. So the memory that was
-//! granted is what a stall of the disk may last. The page cache is no such memory: it takes all until a limit is
-//! reached, and then nothing for seconds.
+//! The producer fills blocks and lends them to the engine. It waits only when all blocks are lent, so the
+//! granted memory covers a stall of the disk. The page cache cannot do that: it accepts everything up to a
+//! limit, and then nothing for seconds.
 //!
-//! A write that bypasses the page cache begins and ends at multiples of the device's block. What a block has behind the last
-//! multiple is carried to the front of the next one; at the end, and where samples come so slowly that they must not wait for
-//! a full block, it is written with zeros behind it, which the next write replaces.
+//! A write that bypasses the page cache begins and ends at multiples of the device's block. Bytes after the
+//! last multiple move to the front of the next block. At the end, and when slow samples cannot wait for a
+//! full block, they are written padded with zeros, and the next write replaces them.
 
 mod backend;
 mod engine;
@@ -50,17 +50,17 @@ pub use self::measure::{DiskMeasure, measure_disk};
 pub(super) use self::sums::{SUMMED_BYTES, Summed};
 pub(super) use self::tap::{Lag, Tap, Tapped};
 
-/// What this user may still write to the file system of a folder, in bytes; `None` where the system does not tell.
+/// Bytes that this user may still write to the file system of a folder; `None` if the system does not tell.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     free_bytes_of(&File::open(folder).ok()?)
 }
 
-/// The same of a file or a folder that is open.
+/// The same for an open file or folder.
 pub(super) fn free_bytes_of(file: &File) -> Option<u64> {
     sys::free_bytes(file)
 }
 
-/// Memory, and a thread that writes what stands in it. Ends, when it is dropped, with what was handed over.
+/// Memory, and a thread that writes its content. When dropped, it ends after all handed-over blocks.
 #[derive(Debug)]
 pub(super) struct Disk {
     pool: Pool<()>,
@@ -80,7 +80,7 @@ pub struct DiskReport {
     pub is_direct: bool,
     /// The longest time in which no write came back although some were under way.
     pub longest_stall: Duration,
-    /// For how long in all there was no memory left, and the recorder waited for the disk.
+    /// Total time for which memory was exhausted and the recorder waited for the disk.
     pub waited: Duration,
     /// Bytes that wait for the disk, or are on the way to it, now.
     pub fill_bytes: u64,
@@ -95,7 +95,7 @@ pub struct DiskReport {
 }
 
 impl DiskReport {
-    /// Of both disks that a recording is on: of what adds up the sum, of what is longest the longer.
+    /// Combines the reports of two disks of a recording: sums of counts, the longer of maxima.
     pub(super) fn beside(&self, other: &Self) -> Self {
         Self {
             way: if self.way == other.way { self.way } else { WriteWay::Threads },
@@ -111,7 +111,7 @@ impl DiskReport {
     }
 }
 
-/// The end of a file, as the one who appends to it has it.
+/// The end of a file, held by its producer.
 #[derive(Debug)]
 pub(super) struct Appender {
     file: Arc<DiskFile>,
@@ -119,11 +119,11 @@ pub(super) struct Appender {
     /// Bytes in the block; the first `carried` of them were handed over before.
     fill: usize,
     carried: usize,
-    /// Where the block begins in the file.
+    /// Offset of the block in the file.
     offset: u64,
     /// Whether a block was handed over since the last call of [`Appender::cut_if_idle`].
     is_moving: bool,
-    /// Who else looks at the blocks.
+    /// Another reader of the blocks.
     tap: Option<Tap>,
 }
 
@@ -134,7 +134,7 @@ impl Disk {
     /// The system gives no thread.
     pub(super) fn start(buffer_bytes: usize, files: usize, way: WriteWay) -> io::Result<Self> {
         let block_bytes = block_bytes(buffer_bytes, files);
-        // One to fill for each file, and as many again, or the one who appends would wait for each write.
+        // One block to fill per file, and as many again; otherwise the producer would wait for each write.
         let blocks = (buffer_bytes / block_bytes).max(2 * files + 1);
         let home = Arc::new(Signal::new());
         let mut pool = Pool::new(blocks, block_bytes, || ());
@@ -149,7 +149,8 @@ impl Disk {
         Ok(Self { pool, home, mailbox, progress, way, thread: Some(thread) })
     }
 
-    /// Goes on behind the bytes that a file has ([`DiskFile::begun`]); `tail` are those of them behind the last multiple of its alignment.
+    /// Continues after the bytes that a file has ([`DiskFile::begun`]); `tail` holds those after the last
+    /// multiple of its alignment.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -162,8 +163,8 @@ impl Disk {
         Ok(end)
     }
 
-    /// Lets somebody else look at the blocks of these files, with up to half of the memory. `may_wait`: whether whoever appends waits for
-    /// that one.
+    /// Lends the blocks of these files to a second reader, with up to half of the memory. `may_wait`: the
+    /// producer waits for that reader.
     pub(super) fn tap<'a>(
         &self,
         files: impl ExactSizeIterator<Item = &'a mut Appender>,
@@ -190,7 +191,7 @@ impl Disk {
         ((self.pool.chunks() - self.pool.available()) * self.pool.chunk_bytes()) as u64
     }
 
-    /// What it came to so far, in this file among others.
+    /// Totals so far, including those of earlier files.
     pub(super) fn report(&self, file: &DiskFile) -> DiskReport {
         let value = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let progress = &*self.progress;
@@ -226,14 +227,14 @@ impl Drop for Disk {
     fn drop(&mut self) {
         self.mailbox.send(Message::End);
         if let Some(thread) = self.thread.take() {
-            // A panic of the engine has been printed; what it wrote is counted.
+            // A panic of the engine is already printed; its writes are counted.
             let _ = thread.join();
         }
     }
 }
 
 impl Appender {
-    /// Begins a file at its first byte. It is empty, open for writing, and nobody else writes to it.
+    /// Begins a file at its first byte. The file is empty, open for writing, and has no other writer.
     pub(super) fn new(file: DiskFile) -> Self {
         let file = Arc::new(file);
         Self { file, block: None, fill: 0, carried: 0, offset: 0, is_moving: false, tap: None }
@@ -279,7 +280,7 @@ impl Appender {
         }
     }
 
-    /// Hands over what is full, and gets memory for more; waits while all memory is on its way to the disk.
+    /// Hands over full blocks, and gets memory for more; waits while all memory is on its way to the disk.
     ///
     /// # Errors
     /// The file cannot be written any further.
@@ -297,7 +298,7 @@ impl Appender {
         }
     }
 
-    /// Hands over what has waited since the last call; does not wait.
+    /// Hands over data that have waited since the last call; does not wait.
     pub(super) fn cut_if_idle(&mut self, disk: &mut Disk) {
         if !std::mem::take(&mut self.is_moving)
             && self.fill > self.carried
@@ -336,13 +337,14 @@ impl Appender {
         self.tap = None;
     }
 
-    /// Forgets what was not handed over.
+    /// Discards data not yet handed over.
     pub(super) fn discard(&mut self) {
         self.block = None;
         (self.fill, self.carried) = (0, 0);
     }
 
-    /// Hands over `length` bytes of the block, and goes on in the next with what must be written again, or was not yet.
+    /// Hands over `length` bytes of the block. The next block begins with the bytes that must be written
+    /// again or were not yet written.
     fn replace(&mut self, disk: &Disk, mut next: ChunkMut<()>, length: usize) {
         let Some(block) = self.block.take() else {
             self.block = Some(next);
@@ -371,7 +373,7 @@ impl Appender {
     }
 }
 
-/// As large as a disk wants them, and small enough that the buffer has some for each file and for what is on its way.
+/// As large as a disk wants, and small enough that the buffer has several per file and for writes in flight.
 fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
     let share = buffer_bytes / (2 * files + backend::DEPTH);
     share.checked_ilog2().map_or(0, |bits| 1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
@@ -380,7 +382,7 @@ fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
 /// With 8 of them under way: docs/record-and-play.md has what others reach.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
 const BLOCK_BYTES_MIN: usize = 64 << 10;
-/// How late a file that failed is noticed by who waits for memory.
+/// Maximum delay until a producer that waits for memory notices a failed file.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

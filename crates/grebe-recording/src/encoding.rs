@@ -1,4 +1,5 @@
-//! How samples stand in a file or a byte stream: side by side, one of each channel, where streams have one channel behind the other.
+//! Layout of samples in a file or a byte stream: interleaved by channel. Streams have one channel after the
+//! other.
 
 mod bytes;
 mod stored;
@@ -12,25 +13,25 @@ pub use self::bytes::Order;
 use self::bytes::{from_file, into_file};
 use self::stored::Stored;
 
-/// How a sample stands in a file.
+/// Encoding of a sample in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoding {
-    /// What it is in a stream.
+    /// Format in a stream.
     pub format: SampleFormat,
     order: Order,
-    /// What it is in the file, where no stream has such samples.
+    /// Format in the file, if no stream has such samples.
     stored: Option<Stored>,
 }
 
 impl Encoding {
     /// Integers of 24 bits, little-endian; in a stream `i32` with the same values.
     pub const I24: Self = Self::stored(Stored::I24, Order::Little);
-    /// The same in the lower three bytes of four.
+    /// The same in the lower three of four bytes.
     pub(crate) const I24_OF_32: Self = Self::stored(Stored::I24Of32, Order::Little);
 
     /// Samples of a stream's format with their bytes in this order.
     pub fn new(format: SampleFormat, order: Order) -> Self {
-        // Of one byte there is only one order.
+        // A single byte has no order.
         let order = if format.component().bytes() == 1 { Order::Little } else { order };
         Self { format, order, stored: None }
     }
@@ -44,7 +45,8 @@ impl Encoding {
         Self::new(format, Order::Little)
     }
 
-    /// By any name that is in use, with `be` or `le` behind it: GNU Radio's, those of inspectrum, Universal Radio Hacker and the programs of receivers.
+    /// Parses any name in use, with `be` or `le` after it: the names of GNU Radio, inspectrum, Universal
+    /// Radio Hacker and receiver programs.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let ordered = |ending: &str, order| Self::known(name.strip_suffix(ending)?, order);
@@ -70,7 +72,7 @@ impl Encoding {
         Some(Self::new(format, order))
     }
 
-    /// What a format may be, for people.
+    /// Supported formats, for messages.
     pub fn names() -> String {
         let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
         format!("one of {all}, i24, u16, u32, ci32, cu16, cf64, with be behind it for big-endian")
@@ -85,12 +87,12 @@ impl Encoding {
         Some(Self { order: self.order, ..Self::named(&name)? })
     }
 
-    /// Of one sample in the file.
+    /// Bytes of one sample in the file.
     pub fn sample_bytes(self) -> usize {
         self.stored.map_or(self.format.bytes(), Stored::bytes)
     }
 
-    /// Whether a sample is in the file what it is in a stream.
+    /// Whether a sample has the same bytes in the file and in a stream.
     pub fn is_as_streamed(self) -> bool {
         self.order == Order::Little && self.stored.is_none()
     }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use grebe_process::Error as ProcessError;
 
-/// Why a recording cannot be had or made. The message names the path, and what to do.
+/// Reason why a recording cannot be read or written. The message names the path and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
@@ -20,7 +20,7 @@ pub enum Error {
     /// Another recorder writes a recording of this name.
     #[error("{} is being recorded by another: choose another name", path.display())]
     Busy { path: PathBuf },
-    /// A disk without room for what is to be kept on it.
+    /// Insufficient room on the disk.
     #[error(
         "{} has room for {}, and {what} takes up to {}: keep less, or on another disk",
         path.display(), size(*free_bytes), size(*needs_bytes)
@@ -52,13 +52,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to make of the system's error where a file cannot be opened, read or created: `map_err(Error::file("open", path))`.
+    /// Maps the system's error if a file cannot be opened, read or created: `map_err(Error::file("open",
+    /// path))`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { action, path: path.clone(), source }
     }
 
-    /// Whether there is no room on the disk, or none for this user, or none in one file.
+    /// Whether the disk is full, the user's quota is used up, or the file has reached its maximum size.
     pub fn is_full(&self) -> bool {
         match self {
             Self::File { source, .. } | Self::Write { source, .. } => {
@@ -98,7 +99,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// What an error of the system asks for, where its own words do not say.
+/// The remedy for a system error whose own text does not name it.
 fn what_to_do(error: &io::Error) -> &'static str {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {

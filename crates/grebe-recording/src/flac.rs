@@ -52,7 +52,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
                 Err(error) => Err(error),
             };
             if let Err(error) = decoded {
-                // What came before is good.
+                // Samples before the flaw are good.
                 flaw = Some(error.to_string());
                 return Ok(());
             }
@@ -121,7 +121,7 @@ mod tests {
         out.extend([0; 16]);
         let mut frame = Bits::default();
         frame.put(16, 0xfff8);
-        // A block of a size that 16 bits behind say, at the rate and with the bits of the stream.
+        // A block with a size in the 16 bits after the header, at the rate and the bits of the stream.
         frame.put(8, 0x70);
         frame.put(8, (channels.len() as u64 - 1) << 4);
         frame.put(8, 0);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::kinds::kind_of;
 use crate::sigmf::missing_collection_of;
 
-/// The recording of a folder that was changed last, of several channels all of them; `None` where there is none, or the folder cannot be
-/// read. Raw samples are none: nothing says what they are.
+/// The last changed recording of a folder, with all of its channels; `None` if there is none, or the folder
+/// cannot be read. Raw samples do not count, because their format is unknown.
 pub fn newest_recording(folder: &Path) -> Option<PathBuf> {
     let recordings =
         fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_whole(path));
@@ -15,7 +15,7 @@ pub fn newest_recording(folder: &Path) -> Option<PathBuf> {
     Some(missing_collection_of(&newest).unwrap_or(newest))
 }
 
-/// What to name instead of a folder.
+/// Suggests what to name instead of a folder.
 pub(super) fn what_is_in(folder: &Path) -> String {
     match newest_recording(folder) {
         Some(path) => format!("is a folder: name a recording in it; the newest is {}", path.display()),

@@ -11,13 +11,14 @@ use crate::{
     flac, folder, headerless, kinds, matlab, npy, npz, path_query, receiver_file, sigmf, sigrok, wav,
 };
 
-/// What is said of a file of another format.
+/// Supported formats, for the message about another one.
 const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .flac, .npy, .npz, .mat, .sr, .sdriq, .uff, raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32), and each of them with .gz or .zst behind it";
 
 impl SampleFile {
-    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or `.npy`. A recording of several in
-    /// an archive is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`. Of raw samples the name says what they
-    /// are: `x.cu8?rate=2.4M`, `x.bin?format=cf32&channels=2&frequency=100M`.
+    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or
+    /// `.npy`. A recording in an archive of several is named as if the archive were a folder:
+    /// `x.sigmf/one/one.sigmf-meta`. For raw samples the name states the format: `x.cu8?rate=2.4M`,
+    /// `x.bin?format=cf32&channels=2&frequency=100M`.
     ///
     /// # Errors
     /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A
@@ -62,15 +63,16 @@ impl SampleFile {
         }
     }
 
-    /// The file that opens a SigMF recording of this name, which may be without an extension, as a recorder takes it: the collection, where
-    /// there is one, else the metadata. `None`: there is no such recording.
+    /// The file that opens a SigMF recording of this name, with or without an extension: the collection if
+    /// there is one, else the metadata. `None` if there is no such recording.
     pub fn named(path: &Path) -> Option<PathBuf> {
         let base = sigmf::Base::of(path);
         [base.collection(), base.meta()].into_iter().find(|file| file.is_file())
     }
 
-    /// Opens a SigMF recording of which data files are still being copied: `place` knows where each of them lies until it has its name,
-    /// of its full length. What has not come reads as whatever is there: ask who copies.
+    /// Opens a SigMF recording whose data files are still being copied: `place` returns the path of each
+    /// until it has its name, at its full length. Parts that have not arrived read as the bytes in place; the
+    /// copier knows which are missing.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -97,8 +99,8 @@ impl SampleFile {
     /// touched. How many were added; those that it has already are not.
     ///
     /// # Errors
-    /// An [`Error`] that names the file: it is no SigMF recording in files of its own, its recorder is still at it or was cut off, or
-    /// it cannot be written. What was there is as it was then.
+    /// An [`Error`] that names the file: it is not a SigMF recording in files of its own, its recorder is
+    /// still running or was cut off, or it cannot be written. The recording is then unchanged.
     pub fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize, Error> {
         Self::check_annotatable(path)?;
         sigmf::annotate(path, annotations)
@@ -128,7 +130,7 @@ impl SampleFile {
     }
 }
 
-/// What to make of a file that no name explains: it is missing, or somebody has to say what it is.
+/// Error for a file of unknown kind: it is missing, or needs its format in the name.
 fn unknown(written: &Path) -> Error {
     let (path, _) = path_query::split(written);
     if kinds::is_stream(written) {

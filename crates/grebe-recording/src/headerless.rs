@@ -1,4 +1,4 @@
-//! Raw files: samples and nothing else. Their name says what they are: `capture.cu8?rate=2.4M&channels=2`.
+//! Raw files: samples and nothing else. Their name states the format: `capture.cu8?rate=2.4M&channels=2`.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked::{self, plain_name};
 use crate::wav;
 
-/// What the name of a raw file says.
+/// Parameters in the name of a raw file.
 #[derive(Debug, PartialEq)]
 struct Name {
     path: PathBuf,
-    /// `None`: what the file's own name says.
+    /// `None`: from the file's own name.
     format: Option<Encoding>,
     channels: usize,
     rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
 }
 
-/// A file's path and the rate that its name says behind a '?'; 0: none. It says nothing else.
+/// A file's path and the rate after its '?'; 0 if there is none. Other parameters are an error.
 pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
     let (path, query) = split(written);
     let read = || {
@@ -212,8 +212,8 @@ mod tests {
         assert!(SampleFile::open(&path).unwrap_err().to_string().contains("unknown kind of file"));
     }
 
-    /// The endings of its `InputSource::openFile`, and those of complex 32-bit integers: what it opens has the same meaning here, or the
-    /// refusal says how to convert it.
+    /// Extensions of inspectrum's `InputSource::openFile`, and of complex 32-bit integers: files that
+    /// inspectrum opens have the same meaning here, or the refusal says how to convert them.
     #[test]
     fn what_inspectrum_opens_is_opened_or_can_be_converted() {
         let opened = [

@@ -7,22 +7,22 @@ use grebe_frame::{Description, StreamAnnotation};
 use crate::annotation_fields::annotation_fields;
 use crate::record::Stripes;
 
-/// What a stream says of itself again and again, until it is written.
+/// Repeated annotations of a stream, until they are written.
 #[derive(Debug, Default)]
 pub(super) struct HeardLabels {
-    /// The last that were said, written or not.
+    /// Latest annotations, written or not.
     known: VecDeque<StreamAnnotation>,
-    /// Of them those that begin behind what was written, by their start.
+    /// Known annotations that begin after the written samples, by start.
     waiting: VecDeque<StreamAnnotation>,
     /// The first sample that was written of this stream.
     begin_index: Option<u64>,
     pub(super) entered: u64,
-    /// Those for which the recording had no room.
+    /// Annotations for which the recording had no room.
     pub(super) left_out: u64,
 }
 
 impl HeardLabels {
-    /// Takes what a description says.
+    /// Takes the annotations of a description.
     pub(super) fn hear(&mut self, description: Option<&Description>) {
         for annotation in description.into_iter().flat_map(|description| &description.annotations) {
             if self.known.iter().any(|known| annotation.is_again(known)) {
@@ -35,12 +35,12 @@ impl HeardLabels {
             self.waiting.push_back(annotation.clone());
         }
         self.waiting.make_contiguous().sort_by_key(|annotation| annotation.first_sample_index);
-        // Those that begin last are left out.
+        // Drops the annotations that begin last.
         self.left_out += self.waiting.len().saturating_sub(KNOWN_MAX) as u64;
         self.waiting.truncate(KNOWN_MAX);
     }
 
-    /// Another stream begins, of which this was said.
+    /// Begins another stream with this description.
     pub(super) fn begin(&mut self, description: Option<&Description>) {
         self.known.clear();
         self.waiting.clear();
@@ -66,7 +66,7 @@ impl HeardLabels {
     #[cold]
     fn write(&mut self, annotation: StreamAnnotation, begin_index: u64, writer: &mut Stripes) {
         let (begin, end) = (annotation.first_sample_index.max(begin_index), annotation.end_index());
-        // What ended before the recording began is not in it.
+        // Annotations that ended before the recording are not in it.
         let is_before = annotation.first_sample_index < begin_index && end <= begin_index;
         if is_before {
             return;

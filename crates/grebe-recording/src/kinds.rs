@@ -1,4 +1,4 @@
-//! What the name of a file says of its format.
+//! File kinds by file name.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     NumPy,
     /// SDRangel's.
     SdrIq,
-    /// Of receivers of DAB.
+    /// DAB receivers.
     Uff,
     Flac,
     /// NumPy's arrays in a zip.
@@ -70,7 +70,8 @@ impl Kind {
 pub(crate) fn kind_of(path: &Path) -> Option<Kind> {
     let (path, query) = split(path);
     let extension = plain_name(&path).extension()?.to_string_lossy().to_ascii_lowercase();
-    // Samples beside metadata that are lost are raw, and those behind a header that nobody understands: then the name says what they are.
+    // Data whose metadata are lost, or whose header is unknown, count as raw samples: then the name states
+    // the format.
     let is_raw = query.is_some_and(|query| match extension.as_str() {
         "sigmf-data" => true,
         "uff" => query.contains("format="),

@@ -7,23 +7,24 @@ use serde_json::Value;
 
 use crate::sample_file::{Annotation, SampleFile};
 
-/// What a description of the stream has of the annotations, from place to place.
+/// Annotations for the descriptions of a stream, by position.
 ///
-/// Each annotation is said before its first sample is sent, and mostly in several descriptions, so that one that is lost does no
-/// harm. Those that began are said while few of them last as long. Of a file with several streams, it is those of the one that is sent.
+/// Each annotation is sent before its first sample, usually in several descriptions, so that one loss does no
+/// harm. Begun annotations stay in the descriptions while few others last as long. For a file with several
+/// streams, only those of the current one are sent.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     /// By their start.
     all: Vec<Label>,
     /// For each segment of the file, the last one of its stream: where indexes step back, another begins.
     ends: Vec<usize>,
-    /// Those that begin behind the place.
+    /// First annotation that begins after the position.
     next: usize,
-    /// Behind the last that was said.
+    /// Index after the last annotation sent.
     said: usize,
-    /// Of those that began, which are said.
+    /// Begun annotations that are still sent.
     kept: Vec<usize>,
-    /// From where on others are to be said.
+    /// Position from which other annotations are due.
     due: Option<u64>,
 }
 
@@ -38,7 +39,7 @@ struct Label {
 }
 
 impl Labels {
-    /// Those of a file, and what a person should know of those that its stream will not say.
+    /// Annotations of a file, and a notice about those that its stream will not carry.
     pub(super) fn of(file: &SampleFile) -> (Self, Option<String>) {
         let base_bytes =
             |number| file.description_of(number).map_or(0, |description| description.text_bytes());
@@ -69,7 +70,7 @@ impl Labels {
         self.all.into_iter().map(|label| label.annotation).collect()
     }
 
-    /// From where in the file on others are to be said than were last.
+    /// Position in the file from which other annotations are due than the last ones.
     pub(super) fn due(&self) -> Option<u64> {
         self.due
     }
@@ -80,8 +81,8 @@ impl Labels {
         self.kept.clear();
     }
 
-    /// What to say at a place of the file, in one of its segments, where indexes of the stream are `index_offset` above what they were
-    /// at first. Also to be asked where another stream begins.
+    /// Annotations to send at a position of the file, in one of its segments, where stream indices are
+    /// `index_offset` above the original ones. Call it also when another stream begins.
     pub(super) fn around(
         &mut self,
         position: u64,
@@ -93,7 +94,7 @@ impl Labels {
         self.kept.extend(self.next..self.next + began);
         self.next += began;
         self.kept.retain(|&number| self.all[number].stream == stream);
-        // Those that were never said, as they begin here all at once, are kept whatever their number.
+        // Annotations that begin here together, and were never sent, stay whatever their number.
         let said_max = KEPT + self.next.saturating_sub(self.said);
         while self.kept.len() > said_max {
             let ends_first = self.kept.iter().enumerate().filter(|&(_, &number)| number < self.said);
@@ -158,11 +159,12 @@ fn stream_ends(file: &SampleFile) -> Vec<usize> {
     ends
 }
 
-/// How many are said before they begin; they are said again, with others, when half of them have begun.
+/// Number of annotations sent in advance. They are sent again, with others, when half of them have begun.
 const UPCOMING: usize = 24;
-/// How many of those that began are said on: the ones that last longest.
+/// Number of begun annotations that are still sent: those that last longest.
 const KEPT: usize = 16;
-/// Together with the following, and with what is said besides, the longest text of a description.
+/// Maximum text of one annotation: with the limits below and the other fields, it bounds the longest
+/// description.
 const LABEL_BYTES_MAX: usize = 1 << 10;
 const TOGETHER_BYTES_MAX: usize = 8 << 10;
 const TOGETHER_MAX: usize = 128;

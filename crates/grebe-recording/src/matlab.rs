@@ -113,7 +113,8 @@ fn matrix_at(file: &mut BufReader<File>, at: u64, is_big: bool) -> io::Result<Op
     with_matrix(file, at, is_big, |elements| elements.matrix())
 }
 
-/// Hands on the numbers of an array, the real ones or the imaginary ones behind them, as its class has them.
+/// Hands on the numbers of an array, the real ones or the imaginary ones after them, in the format of its
+/// class.
 fn numbers_at(
     file: &mut BufReader<File>,
     at: u64,
@@ -173,7 +174,7 @@ fn pair(real: File, imaginary: File, bytes: usize, out: &mut Unpacked) -> io::Re
     Ok(())
 }
 
-/// What to make of a file of another version.
+/// Describes a file of another version.
 fn other_version(head: &[u8], path: &Path) -> String {
     let (name, stem) = (path.display(), path.with_extension("").display().to_string());
     if head.starts_with(b"MATLAB 7.3") {

@@ -1,4 +1,4 @@
-//! What the names that receivers' programs give to files say of the samples: rate, frequency, time and format.
+//! Rate, frequency, time and format from file names that receiver programs choose.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,18 +9,18 @@ use crate::encoding::Encoding;
 use crate::path_query::split;
 use crate::unpacked::plain_name;
 
-/// What a name says, or a text beside the file.
+/// Values from a name, or from a text file beside it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct NameFacts {
     pub(crate) rate_hz: Option<f64>,
     pub(crate) frequency_hz: Option<f64>,
     /// Taken as UTC.
     pub(crate) time: Option<SystemTime>,
-    /// Where the ending does not say it.
+    /// Format, if the extension does not state it.
     pub(crate) format: Option<Encoding>,
     /// Whether two channels are I and Q; `Some(false)`: they are sound.
     pub(crate) iq: Option<bool>,
-    /// What says it, where that is another file.
+    /// The other file that provides them, if any.
     beside: Option<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ impl NameFacts {
             words.iter().filter_map(number).collect()
         };
         let (rates, frequencies) = (with(&["sps"]), with(&["hz"]));
-        // Those with a prefix and no unit, as rtl_433 has them: the frequency, then the rate.
+        // Numbers with a prefix and without a unit, as in rtl_433: the frequency, then the rate.
         let bare: Vec<f64> = words
             .iter()
             .filter(|word| word.ends_with(['k', 'M', 'G']))
@@ -121,7 +121,7 @@ impl NameFacts {
     }
 }
 
-/// A name as it was typed, with what is to be typed behind it.
+/// A typed name, and the query to add to it.
 #[derive(Debug)]
 pub(crate) struct Hint<'a> {
     written: &'a Path,
@@ -138,7 +138,7 @@ impl<'a> Hint<'a> {
         let key = pair.split('=').next().unwrap_or(pair);
         match split(self.written) {
             (path, Some(query)) => {
-                // What is typed twice is refused.
+                // A key typed twice is refused.
                 let others = query.split('&').filter(|other| other.split('=').next() != Some(key));
                 let pairs: Vec<&str> = others.filter(|other| !other.is_empty()).chain([pair]).collect();
                 format!("'{}?{}'", path.display(), pairs.join("&"))
@@ -152,7 +152,7 @@ impl<'a> Hint<'a> {
     }
 }
 
-/// What HackRF's PortaPack writes beside `BBD_0001.C16`: `BBD_0001.TXT`.
+/// Reads the file that HackRF's PortaPack writes beside `BBD_0001.C16`: `BBD_0001.TXT`.
 fn porta_pack(path: &Path) -> Option<(PathBuf, Option<f64>, Option<f64>)> {
     let extension = path.extension()?;
     if !["c16", "c8"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
@@ -178,7 +178,7 @@ fn plain(text: &str) -> Option<f64> {
     text.parse().ok().filter(|&hz: &f64| is_number && hz.is_finite() && hz > 0.0)
 }
 
-/// `433.92m`, `250k`, `2.4`: in lower case; the decimals stay what they are.
+/// `433.92m`, `250k`, `2.4`: in lower case, with exact decimals.
 fn scaled(text: &str) -> Option<f64> {
     let (number, power) = match text.strip_suffix(['k', 'm', 'g']) {
         Some(number) if text.ends_with('k') => (number, 3),

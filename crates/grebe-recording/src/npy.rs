@@ -1,7 +1,8 @@
-//! NumPy's `.npy`: one array behind a header that is a Python dictionary.
+//! NumPy's `.npy`: one array after a header that is a Python dictionary.
 //!
-//! Samples are the first axis, channels the second; of complex integers, which NumPy has none of, I and Q are the last. The header is
-//! as `numpy.lib.format` documents it, versions 1 to 3. It says no rate: the name may, as that of a raw file does.
+//! Samples are the first axis, channels the second. NumPy has no complex integers: their I and Q are the last
+//! axis. The header follows `numpy.lib.format`, versions 1 to 3. It has no rate: the name may state it, as
+//! for a raw file.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,13 +18,13 @@ use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked;
 
-/// What the header says.
+/// Content of the header.
 #[derive(Debug, PartialEq)]
 struct Array {
     encoding: Encoding,
     channels: usize,
     len_samples: u64,
-    /// Whether each channel stands on its own, one behind the other.
+    /// Whether channels are stored one after the other.
     is_channel_major: bool,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn read(
         .whole(is_whole && behind_bytes == 0))
 }
 
-/// What stands before so many samples of this format.
+/// The header of a file with this format and length.
 pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) -> Vec<u8> {
     let kind = match format {
         SampleFormat::I8 | SampleFormat::Ci8 => "|i1",
@@ -107,7 +108,7 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
         (_, true) => format!("({len_samples}, {channels}, 2)"),
     };
     let mut words = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    // The samples begin at a multiple of 64, behind a line's end.
+    // The samples begin at a multiple of 64, after a line feed.
     let length = (PREFIX_BYTES + words.len() + 1).next_multiple_of(64) - PREFIX_BYTES;
     words.extend(std::iter::repeat_n(' ', length - 1 - words.len()));
     words.push('\n');
@@ -167,7 +168,7 @@ impl Array {
         Ok((Self::of(words)?, offset as u64))
     }
 
-    /// What the dictionary says.
+    /// Parses the dictionary.
     fn of(words: &str) -> Result<Self, String> {
         let kind = value(words, "descr")?;
         let kind = kind
@@ -228,16 +229,16 @@ impl Array {
     }
 }
 
-/// What stands behind a name of the dictionary.
+/// The value of a key in the dictionary.
 fn value<'a>(words: &'a str, name: &str) -> Result<&'a str, String> {
     let behind = words.split_once(&format!("'{name}':")).map(|(_, behind)| behind.trim_start());
     behind.ok_or_else(|| format!("its header does not say '{name}'"))
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// With the version and the length of what follows.
+/// Magic, version and header length.
 const PREFIX_BYTES: usize = 10;
-/// What NumPy itself reads of a file that it does not trust is less.
+/// NumPy itself accepts less from untrusted files.
 pub(super) const HEADER_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where output files go: what is replaced, what is written into, and who holds the name of a recording.
+//! Destinations of output files: replaced files, files written into, and locks on recording names.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +18,7 @@ use crate::error::Error;
 /// ```
 ///
 /// # Errors
-/// What the system says; a regular file that was there is as it was then.
+/// The system's error. An existing regular file is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = fs::metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
@@ -35,12 +35,12 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&beside, &place)
     };
     write().inspect_err(|_| {
-        // The error is known already; what is left of the attempt is removed where that is possible.
+        // The first error counts; removes the rest of the attempt if possible.
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// Where a path leads, by symbolic links that may lead to nothing.
+/// Follows symbolic links, even to a missing target.
 pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -50,8 +50,8 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// The name of a recording, for one recorder at a time. A lock file holds it, which a recorder that is killed leaves behind
-/// unlocked; so the name is taken by what it is, however it was written.
+/// Reserves the name of a recording for one recorder. A lock file holds it, which a killed recorder leaves
+/// unlocked. The lock identifies the resolved path, however it was written.
 #[derive(Debug)]
 pub(crate) struct NameLock {
     path: PathBuf,
@@ -64,18 +64,18 @@ impl NameLock {
         loop {
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
             let file = file.map_err(Error::file("create", meta))?;
-            // A file system that has no locks holds nobody up.
+            // A file system without locks does not block recorders.
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(Error::Busy { path: meta.to_owned() });
             }
-            // Who held it before may have removed it meanwhile.
+            // A previous holder may have removed it meanwhile.
             if is_there(&file, &path) {
                 return Ok(Self { path, _file: file });
             }
         }
     }
 
-    /// Whether somebody has the name whose lock file this is. A file system that has no locks does not tell.
+    /// Whether a recorder holds the name of this lock file. A file system without locks does not tell.
     pub(crate) fn is_taken(path: &Path) -> bool {
         File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }

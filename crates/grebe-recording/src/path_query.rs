@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A file's path, and what stands behind it.
+/// Splits a file's path from its query.
 pub(crate) fn split(path: &Path) -> (PathBuf, Option<&str>) {
     // A file of that very name is meant, where there is one.
     let parts = path.to_str().and_then(|text| text.rsplit_once('?')).filter(|_| !path.exists());

@@ -21,7 +21,7 @@ use crate::sigmf::is_misread;
 pub struct PlayOptions {
     /// Times the recorded rate; `None`: as fast as the consumers take it.
     pub speed: Option<f64>,
-    /// Begins again at the end, for ever; the sample index goes on.
+    /// Restart at the end, without limit; the sample index continues.
     pub repeat: bool,
     /// Ends after this many samples per channel, or with the file.
     pub samples: Option<u64>,
@@ -31,14 +31,14 @@ pub struct PlayOptions {
     pub flush_every: Duration,
 }
 
-/// Plays a recording with the gaps that were recorded, and says of the stream what the file says: also when its samples were made,
-/// and what it labels. A gap is a jump in the sample index; the frames say that the source dropped those samples.
+/// Plays a recording with its recorded gaps, and sends the file's description, sample times and annotations.
+/// A gap is a jump in the sample index; the frames mark those samples as dropped by the source.
 ///
-/// The frames keep the recorded rate whatever the speed, and their stamps say when they were sent, by this machine's clock: so no
-/// description says how that relates to UTC, which would make of what was recorded something that is made now. Where the file does not
-/// say when its samples were made, the description says that.
+/// Frames keep the recorded rate at any speed, and their stamps are send times by this machine's clock.
+/// Descriptions do not relate those to UTC, because that would make a recording look live. If the file has no
+/// sample times, the description says so.
 ///
-/// A file can wait, so nothing is left out where consumers are slow.
+/// A file can wait, so slow consumers lose nothing.
 #[derive(Debug)]
 pub struct FileSource {
     file: SampleFile,
@@ -47,7 +47,7 @@ pub struct FileSource {
     pacer: Option<Pacer>,
     block_samples: u64,
     sequence: u64,
-    /// Where in the file the next frame begins, and in which of its segments.
+    /// Position of the next frame in the file, and its segment.
     position: u64,
     segment: usize,
     /// Samples of earlier rounds of a file that is repeated, in the file and in the stream.
@@ -55,23 +55,23 @@ pub struct FileSource {
     index_offset: u64,
     next_index: u64,
     gaps_samples: u64,
-    /// Which of the file's descriptions was sent last.
+    /// Index of the last description sent.
     described: Option<usize>,
     labels: Labels,
     /// A sample of the stream that is sent, and when it was made, as far as the file says.
     taken: Option<(u64, RecordedAt)>,
     /// The segment that `taken` speaks of.
     entered: Option<usize>,
-    /// Whether something else is to be said from the next sample on.
+    /// Whether the description changes at the next sample.
     says_anew: bool,
-    /// Where it keeps step with others; gaps take their time then.
+    /// Schedule shared with other recordings; gaps then take their time.
     schedule: Option<Schedule>,
     /// How often it has begun again.
     round: u64,
 }
 
 impl FileSource {
-    /// Plays `file` as the options say; and what a person should know of what is not sent.
+    /// Plays `file` with these options; returns a notice about metadata that are not sent.
     pub fn new(mut file: SampleFile, options: PlayOptions) -> (Self, Option<String>) {
         let samples =
             0..options.samples.filter(|_| !options.repeat).unwrap_or(u64::MAX).min(file.len_samples());
@@ -110,7 +110,7 @@ impl FileSource {
         Self { schedule: Some(schedule), ..self }
     }
 
-    /// Which sample of those that the pacer counts comes next.
+    /// Number of the next sample, as the pacer counts.
     fn due_sample(&self) -> u64 {
         self.due_sample_at(self.position, self.round)
     }
@@ -126,7 +126,7 @@ impl FileSource {
         self.rounds_samples + self.position
     }
 
-    /// Moves to the segment that holds the next sample, and says what was missing before it.
+    /// Moves to the segment of the next sample, and marks the samples missing before it.
     fn enter_segment(&mut self) {
         let segments = self.file.segments();
         while self.segment + 1 < segments.len() && segments[self.segment + 1].position <= self.position {
@@ -136,7 +136,7 @@ impl FileSource {
         let index = segment.first_sample_index + (self.position - segment.position) + self.index_offset;
         match index.checked_sub(self.next_index) {
             Some(gap) => self.gaps_samples += gap,
-            // Another stream was recorded behind the first, and is played as another stream.
+            // Another stream was recorded after the first, and plays as another stream.
             None => {
                 self.sequence = 0;
                 self.taken = None;
@@ -159,7 +159,7 @@ impl FileSource {
         self.taken = taken;
     }
 
-    /// Whether a sample was made when it must have been by what was said before, as well as a file can say it.
+    /// Whether a sample's time fits the previous statement, within the resolution of a file.
     fn agrees(&self, index: u64, recorded: RecordedAt) -> bool {
         let Some(expected) = self.time_at(index).filter(|it| it.error_ns == recorded.error_ns) else {
             return false;
@@ -186,7 +186,7 @@ impl FileSource {
         Some(RecordedAt { time: said.time_of(&header, index)?, axis, ..recorded })
     }
 
-    /// Says what the stream is from here on; whether this batch can say so.
+    /// Adds the current description; returns whether this batch has room for it.
     fn describe(&mut self, batch: &mut BatchMut) -> bool {
         let number = self.file.description_number(self.position);
         let is_labelled_anew = self.labels.due().is_some_and(|due| due <= self.position);
@@ -215,7 +215,7 @@ impl FileSource {
         true
     }
 
-    /// Samples of the next frame: a frame does not cross a gap, nor a place where annotations are to be said before they begin.
+    /// Samples of the next frame: a frame crosses neither a gap nor a position where annotations are due.
     fn next_block(&self) -> u64 {
         let segment = self.file.segments()[self.segment];
         let until_due = self.labels.due().and_then(|due| due.checked_sub(self.position));
@@ -255,7 +255,7 @@ impl FileSource {
         Ok(())
     }
 
-    /// Of a frame of so many samples, the next ones; of none, where the stream ends.
+    /// Header of a frame with the next `block_samples` samples; 0 at the end of the stream.
     fn header(&self, block_samples: u32) -> Header {
         Header {
             sequence: self.sequence,
@@ -280,7 +280,7 @@ impl FileSource {
             return false;
         }
         let first = self.file.segments().first().map_or(0, |segment| segment.first_sample_index);
-        // Until the others begin again as well, nothing was recorded: a gap.
+        // Until the others restart as well, there is a gap.
         let waits = match self.schedule {
             Some(_) => self.due_sample_at(0, self.round + 1).saturating_sub(self.due_sample()),
             None => 0,
@@ -296,7 +296,7 @@ impl FileSource {
     }
 }
 
-/// What the last digit of a file's times is worth, where it has microseconds.
+/// Resolution of times in a file with microseconds.
 const DIGIT: Duration = Duration::from_micros(1);
 
 impl Stage for FileSource {
@@ -308,7 +308,7 @@ impl Stage for FileSource {
         let due = self.due_sample();
         let next = due + self.next_block();
         let left = match self.schedule {
-            // What is behind a gap does not come with what is before it.
+            // Frames do not span a gap.
             Some(_) => self.file.segment_at(self.position).end() - self.position,
             None => self.file.len_samples() - self.position,
         };

@@ -16,19 +16,19 @@ use crate::sample_file::Piece;
 #[derive(Debug)]
 pub(crate) struct RawFile {
     path: PathBuf,
-    /// Where the samples take turns: the other files.
+    /// The other files, if samples alternate between files.
     others: Vec<PathBuf>,
     file: Bytes,
     encoding: Encoding,
     /// In the file.
     channels: usize,
-    /// Those that are read, where that is not all of them in their order.
+    /// Channels to read, if not all in their order.
     selected: Option<Vec<usize>>,
-    /// Where sample 0 stands.
+    /// Position of sample 0.
     offset_bytes: u64,
-    /// What is read of it, where that is not all behind that; in order.
+    /// Pieces to read, in order, if that is not all bytes from the offset.
     pieces: Vec<Piece>,
-    /// What was read and is not taken apart yet; empty where nothing needs to be.
+    /// Bytes read and not yet deinterleaved; empty if nothing needs that.
     bytes: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ impl RawFile {
         }
     }
 
-    /// The same file, whose samples stand in these stretches of it.
+    /// The same file, with its samples in these stretches.
     pub(crate) fn scattered(self, stretches: Vec<Stripe>) -> Self {
         let file = match self.file {
             Bytes::File(reader) => Bytes::striped(vec![reader], stretches),
@@ -66,8 +66,8 @@ impl RawFile {
         Self { file, offset_bytes: 0, ..self }
     }
 
-    /// Files of the same kind, of which these stretches follow each other, as one; each names its file by number. What is read of
-    /// them is all of them.
+    /// Joins files of the same kind into one whose stretches follow each other; each piece names its file by
+    /// number. The pieces cover all of them.
     pub(crate) fn striped(files: Vec<Self>, pieces: &[(usize, Piece)]) -> Result<Self, Error> {
         let first = &files[0];
         let frame_bytes = first.frame_bytes();
@@ -83,7 +83,7 @@ impl RawFile {
         let others = files[1..].iter().map(|file| file.path.clone()).collect();
         let reader = |file: Self| match file.file {
             Bytes::File(reader) => Ok(reader),
-            // Files that take turns already are no recording of one disk.
+            // Files that already alternate are not a recording of one disk.
             Bytes::Striped(_) => {
                 Err(Error::Content { path: file.path, what: "takes turns already".to_owned() })
             }
@@ -106,7 +106,7 @@ impl RawFile {
         &self.path
     }
 
-    /// Where samples stand in its file, if it is one, without other bytes between them.
+    /// Position of samples in a single file, if they are contiguous.
     pub(crate) fn bytes_of(&self, samples: &Range<u64>) -> Option<Range<u64>> {
         let at = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
         let is_one_stretch = matches!(self.file, Bytes::File(_)) && self.pieces.is_empty();
@@ -122,12 +122,12 @@ impl RawFile {
         self.encoding
     }
 
-    /// Those that are read.
+    /// Number of channels to read.
     pub(crate) fn channels(&self) -> usize {
         self.selected.as_ref().map_or(self.channels, Vec::len)
     }
 
-    /// Begins so many samples later.
+    /// Skips the first samples.
     pub(crate) fn skip(&mut self, samples: u64) {
         if self.pieces.is_empty() {
             self.offset_bytes += samples * self.frame_bytes();
@@ -141,7 +141,7 @@ impl RawFile {
         }
     }
 
-    /// Only these pieces of what it was so far.
+    /// Restricts the file to these pieces.
     pub(crate) fn pick(mut self, pieces: &[Piece]) -> Self {
         let (mut picked, mut at): (Vec<Piece>, u64) = (Vec::with_capacity(pieces.len()), 0);
         for piece in pieces {
@@ -158,7 +158,7 @@ impl RawFile {
         self
     }
 
-    /// Where in the file these samples stand.
+    /// Position of these samples in the file.
     fn stretches(&self, samples: Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
         let first = self.pieces.partition_point(|piece| piece.at + piece.length <= samples.start);
         let all = self.pieces.is_empty().then(|| samples.clone());
@@ -172,13 +172,13 @@ impl RawFile {
         }))
     }
 
-    /// The same file, of which these of its channels are read.
+    /// The same file, restricted to these channels.
     pub(crate) fn select(&self, channels: &[usize]) -> Result<Self, Error> {
         let file = self.file.reopen().map_err(Error::file("open", &self.path))?;
         let now = |channel: &usize| self.selected.as_ref().map_or(*channel, |selected| selected[*channel]);
         let selected: Vec<usize> = channels.iter().map(now).collect();
         let is_all = selected.iter().copied().eq(0..self.channels);
-        // What stands as it is in a stream needs no buffer; twice the same channel does not.
+        // Samples in stream layout need no buffer; the same channel twice does.
         let bytes = if is_all { self.bytes.len() } else { buffer_bytes(self.frame_bytes() as usize) };
         Ok(Self {
             path: self.path.clone(),
@@ -191,7 +191,7 @@ impl RawFile {
         })
     }
 
-    /// Appends the bytes of these samples, as they stand in the file, to another; the system copies them.
+    /// Appends the bytes of these samples to another file; the system copies them.
     pub(crate) fn copy_to(&self, samples: Range<u64>, out: &File) -> io::Result<()> {
         for samples in self.stretches(samples) {
             let byte = |sample: u64| self.offset_bytes + sample * self.frame_bytes();
@@ -218,7 +218,7 @@ impl RawFile {
         self.file.expect(byte(samples.start)..byte(samples.end), repeats, beside);
     }
 
-    /// Which of its bytes are read, and as what: words to compare.
+    /// Text for comparison: the bytes to read, and their format.
     pub(crate) fn layout(&self) -> String {
         let selected = self.selected.as_ref().map_or("all".to_owned(), |selected| format!("{selected:?}"));
         let pieces =
@@ -264,7 +264,7 @@ impl RawFile {
         let (mut at, end) = (position, position + length as u64);
         let sample_bytes = self.encoding.format.bytes();
         while at < end {
-            // The first of what is left; the others are found again, which costs less than a read.
+            // The first remaining stretch. Finding the others again costs less than a read.
             let next = self.stretches(at..end).next();
             let Some(samples) = next else { return Err(io::ErrorKind::UnexpectedEof.into()) };
             let out = &mut out[(at - position) as usize * sample_bytes..];

@@ -1,4 +1,4 @@
-//! Reading a file in order at the rate of the disk: threads read large pieces before they are asked for.
+//! Reads a file in order at the rate of the disk: threads read large pieces in advance.
 //!
 //! ```text
 //!   thread 0   piece 0, 3, 6, ...   --filled-->  \
@@ -6,8 +6,8 @@
 //!   thread 2   piece 2, 5, 8, ...   --filled-->  /
 //! ```
 //!
-//! On the machine that this was measured on, a thread that reads through the page cache gets 0.45 GB/s, two or more that go around
-//! it get what the disk has, 0.9 - 1.8 GB/s, as `fio` does with a queue of eight.
+//! On the measured machine, a thread that reads through the page cache gets 0.45 GB/s. Two or more that
+//! bypass it get the disk's rate, 0.9 - 1.8 GB/s, as `fio` does with a queue of eight.
 
 mod system;
 
@@ -23,13 +23,13 @@ use system::Source;
 #[derive(Debug)]
 pub(super) struct FileReader {
     file: File,
-    /// Of the file, what will be read.
+    /// Range of the file to read.
     stretch: Range<u64>,
     /// Whether its begin follows its end.
     repeats: bool,
     /// As many files are read beside this one.
     beside: usize,
-    /// Behind the last read, and how much was read in order before it.
+    /// End of the last read, and bytes read in order before it.
     next: u64,
     streak_bytes: u64,
     ahead: Option<ReadAhead>,
@@ -112,7 +112,7 @@ impl FileReader {
 #[derive(Debug)]
 struct ReadAhead {
     workers: Vec<Worker>,
-    /// Whose piece comes next.
+    /// Thread whose piece comes next.
     turn: usize,
     piece: Option<Piece>,
 }
@@ -127,11 +127,11 @@ struct Worker {
 #[derive(Debug)]
 struct Piece {
     memory: Aligned,
-    /// Of the memory, what was not taken yet.
+    /// Bytes not yet taken.
     left: Range<usize>,
 }
 
-/// Which bytes each piece has: those of the first stretch, then those of the second again and again.
+/// Byte ranges of the pieces: those of the first stretch, then those of the second repeatedly.
 #[derive(Debug, Clone)]
 struct Plan {
     first: Range<u64>,
@@ -140,7 +140,7 @@ struct Plan {
 }
 
 impl ReadAhead {
-    /// `None` where there is no thread to be had.
+    /// `None` if the system gives no thread.
     fn start(file: &File, first: Range<u64>, again: Option<Range<u64>>, beside: usize) -> Option<Self> {
         let (threads, piece_bytes) = if beside == 0 { (THREADS, PIECE_BYTES) } else { (1, PIECE_BYTES / 2) };
         let plan = Plan { first, again, piece_bytes: piece_bytes as u64 };
@@ -174,7 +174,7 @@ impl ReadAhead {
             now.copy_from_slice(&piece.memory.bytes()[piece.left.start..piece.left.start + count]);
             (piece.left.start, out) = (piece.left.start + count, rest);
             if piece.left.is_empty() {
-                // It has ended where all its pieces are read.
+                // The thread may have ended after its last piece.
                 let _ = worker.empty.send(piece.memory);
                 self.turn = (self.turn + 1) % self.workers.len();
             } else {
@@ -185,7 +185,7 @@ impl ReadAhead {
     }
 }
 
-/// A thread's part: until all pieces are read, or nobody takes them any more.
+/// A thread's loop: ends after all pieces, or when the reader is gone.
 fn read_pieces(
     mut source: Source,
     pieces: impl Iterator<Item = Range<u64>>,
@@ -207,7 +207,7 @@ impl Piece {
         let begin = bytes.start - bytes.start % system::ALIGN as u64;
         let skipped = (bytes.start - begin) as usize;
         let wanted = (bytes.end - begin) as usize;
-        // To the next boundary, which may lie behind the end of the file.
+        // To the next boundary, which may lie after the end of the file.
         let out = &mut memory.bytes_mut()[..wanted.next_multiple_of(system::ALIGN)];
         if source.read(begin, out, wanted)? < wanted {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -217,7 +217,7 @@ impl Piece {
 }
 
 impl Plan {
-    /// The pieces of one of so many threads.
+    /// The pieces of one of `threads` threads.
     fn pieces(self, number: usize, threads: usize) -> impl Iterator<Item = Range<u64>> {
         let in_first = count(&self.first, self.piece_bytes);
         (number as u64..).step_by(threads).map_while(move |piece| {
@@ -264,10 +264,10 @@ impl Aligned {
     }
 }
 
-/// With what the disk is told to do at once, 12 MiB at least: a stall of 10 ms at the disk's rate.
+/// Threads per reader. Their pieces are at least 12 MiB, which covers a stall of 10 ms at the disk's rate.
 const THREADS: usize = 3;
 const PIECE_BYTES: usize = 4 << 20;
-/// Who reads less does not want more, and what is read anyway needs no threads.
+/// Minimum read in order before read-ahead starts, and minimum left to read.
 const STREAK_BYTES: u64 = 4 << 20;
 const LEFT_BYTES_MIN: u64 = 16 << 20;
 

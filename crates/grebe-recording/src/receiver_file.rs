@@ -17,11 +17,11 @@ use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked;
 use crate::xml_attribute::attribute;
 
-/// What a header says.
+/// Content of a header.
 struct Header {
     encoding: Encoding,
     offset_bytes: u64,
-    /// Of the samples, where it says so.
+    /// Number of samples, if stated.
     announced: Option<u64>,
     rate_hz: f64,
     frequency_hz: Option<f64>,
@@ -33,7 +33,7 @@ struct Header {
 ///
 /// ```text
 ///  0      4            12          20            24      28
-///  rate   frequency    time        bits a sample filler  CRC32 of what is before it      all little-endian
+///  rate   frequency    time        bits a sample filler  CRC32 of all before it          all little-endian
 /// ```
 pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
     open(written, |path, begin| {
@@ -67,7 +67,8 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
     })
 }
 
-/// Opens a recording of a receiver of DAB: XML in its first kilobytes, which says where the samples begin and what they are.
+/// Opens a recording of a DAB receiver: XML in its first kilobytes gives the offset and the format of the
+/// samples.
 pub(super) fn open_uff(written: &Path) -> Result<SampleFile, Error> {
     open(written, |path, begin| {
         let text = String::from_utf8_lossy(begin);

@@ -33,7 +33,7 @@ pub struct RecordOptions {
     pub duration: Option<Duration>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
-    /// Memory for what waits for the disk; as the writer has it where it is not given.
+    /// Memory for data that wait for the disk; default: the writer's.
     pub buffer_bytes: Option<usize>,
     /// How the data are written.
     pub way: WriteWay,
@@ -43,20 +43,21 @@ pub struct RecordOptions {
     pub keep_bytes: Option<u64>,
     /// As a ring of this length: in parts, of which the oldest are removed.
     pub ring: Option<RingLength>,
-    /// Is told what the ring is made of, before anything is written.
+    /// Receives the layout of the ring, before the first write.
     pub ring_plan: Option<Sender<RingPlan>>,
     /// Ends before there are more bytes of samples than that, of all channels and parts.
     pub bytes_max: Option<u64>,
     /// Other disks to take turns with: folders, or recordings there.
     pub more_disks: Vec<PathBuf>,
-    /// Is told which of the disks are left out while others go on, and why.
+    /// Receives each disk that fails while others continue, with the reason.
     pub left_out: Option<Sender<LeftOut>>,
 }
 
 /// Records what arrives, bit for bit, with a segment at each gap.
 ///
-/// The files are created when the first frame says how many channels there are. A sender that begins again is recorded as
-/// another segment; one that changes its format, its channels or its rate ends the recording with an error, and what was recorded is good.
+/// The first frame gives the number of channels; then the files are created. A restarted sender begins
+/// another segment. A sender that changes format, channels or rate ends the recording with an error, and the
+/// samples until then are good.
 #[derive(Debug)]
 pub struct SigmfSink {
     base: Base,
@@ -71,12 +72,12 @@ pub struct SigmfSink {
     begin_samples: u64,
     stream: Option<Header>,
     tracker: StreamTracker,
-    /// What the stream said last.
+    /// Latest description of the stream.
     described: Option<Arc<Description>>,
-    /// What it said, until the sample comes from which on it holds: a description, or that nothing is said any more.
+    /// Descriptions that apply from a later sample on; `None` withdraws the description.
     upcoming: VecDeque<Option<Arc<Description>>>,
     labels: HeardLabels,
-    /// Samples per channel of the signal so far, gaps included: what a duration is of.
+    /// Samples per channel of the signal so far, gaps included; durations count these.
     signal_samples: u64,
     gap_samples: u64,
     frames: u64,
@@ -124,7 +125,7 @@ impl SigmfSink {
         })
     }
 
-    /// The recording to make where one of this name stays as it is: NAME, else NAME_2, NAME_3, ...
+    /// The first free name for a recording: NAME, else NAME_2, NAME_3, ...
     ///
     /// # Errors
     /// No recording can have such a name.
@@ -137,7 +138,7 @@ impl SigmfSink {
         Base::check_to_record(path)
     }
 
-    /// Takes what the stream says of itself: it holds instead of what was said of the same samples before.
+    /// Takes a description of the stream. It replaces an earlier one of the same samples.
     fn hear(&mut self, description: Option<Arc<Description>>) {
         let from = from_index(&description);
         while self.upcoming.len() == UPCOMING_MAX
@@ -214,7 +215,7 @@ impl SigmfSink {
         if let Some(length) = self.options.ring.filter(|_| self.series.is_none()) {
             let plan = RingPlan::of(length, header)?;
             self.series = Some(Series::ring(self.base.clone(), &plan)?);
-            // Whoever asked may not listen any more.
+            // The requester may be gone.
             let _ = self.options.ring_plan.take().map(|told| told.send(plan));
         }
         let default = SigmfSettings::default();
@@ -225,7 +226,7 @@ impl SigmfSink {
             overwrite: self.options.overwrite,
             buffer_bytes: self.options.buffer_bytes.unwrap_or(default.buffer_bytes),
             way: self.options.way,
-            // What is kept of a ring is put together anew.
+            // `save` assembles parts of a ring anew.
             checksum: self.options.ring.is_none(),
             summary: self.options.ring.is_none(),
             ..default
@@ -313,7 +314,7 @@ impl Stage for SigmfSink {
         if let Some(series) = &mut self.series {
             series.settle()?;
         }
-        // Whoever waits for more of it sees that nothing comes.
+        // Readers that wait for more see the end.
         self.names.clear();
         Ok(())
     }
@@ -324,7 +325,7 @@ impl Stage for SigmfSink {
 }
 
 impl Drop for SigmfSink {
-    /// After an error in `process` the runtime calls no `finish`: what was recorded is closed all the same.
+    /// After an error in `process` the runtime does not call `finish`: this closes the recording.
     fn drop(&mut self) {
         if let Some(mut writer) = self.writer.take() {
             let _ = writer.finish();
@@ -335,7 +336,7 @@ impl Drop for SigmfSink {
     }
 }
 
-/// The first sample of which it is said; of nothing that is said, the next one.
+/// First sample to which the description applies; without a description, the next sample.
 fn from_index(description: &Option<Arc<Description>>) -> u64 {
     description.as_ref().map_or(0, |description| description.first_sample_index)
 }

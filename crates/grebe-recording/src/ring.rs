@@ -34,8 +34,8 @@ pub fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
     Ok(parts::recording_in(folder))
 }
 
-/// The parts of a ring as they are now, the oldest first, each a recording up to where its recorder has said that it is good. Who holds
-/// one keeps its samples, also when the recorder has removed it.
+/// The current parts of a ring, oldest first, each a recording up to its known good end. A holder of a part
+/// keeps its samples, even after the recorder has removed it.
 ///
 /// # Errors
 /// [`Error::Content`] where there are none.

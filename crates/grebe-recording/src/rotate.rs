@@ -5,7 +5,7 @@ use std::time::Duration;
 /// After how much a part is followed by the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotate {
-    /// Of the signal, gaps included; a second at least.
+    /// Length of the signal, gaps included; at least a second.
     After(Duration),
     /// Bytes of samples, of all channels; a megabyte at least.
     Bytes(u64),

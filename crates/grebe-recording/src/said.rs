@@ -1,4 +1,4 @@
-//! All that a recording says of its samples, for who does not play it.
+//! Metadata of a recording, for callers that do not play it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::sample_file::SampleFile;
 use crate::sigmf::is_misread;
 
 impl SampleFile {
-    /// What it says of its samples, each from its own first sample on, as its stream would say it: also when they were made, anew where
-    /// that would be read off wrongly.
+    /// Descriptions of its samples, each from its own first sample on, as its stream would send them. A new
+    /// one states the sample times where the old one would give wrong times.
     pub fn descriptions(&self) -> Vec<Arc<Description>> {
         let count = self.description_count();
         let mut begins: Vec<u64> = (0..count).filter_map(|number| self.description_begin(number)).collect();
@@ -22,7 +22,7 @@ impl SampleFile {
         begins.into_iter().map(|begin| Arc::new(self.said_at(begin))).collect()
     }
 
-    /// Where segments begin that say of the clock of a host what nobody would read off those before.
+    /// Begins of segments whose clock statement does not follow from the previous ones.
     fn axis_begins(&self) -> impl Iterator<Item = u64> {
         let mut stated: Option<(AxisTime, u64)> = None;
         self.segments().iter().filter_map(move |segment| {
@@ -38,7 +38,7 @@ impl SampleFile {
         })
     }
 
-    /// What it labels, by indices of the stream.
+    /// Annotations by stream index.
     pub fn stream_annotations(&self) -> Vec<StreamAnnotation> {
         Labels::of(self).0.all()
     }

@@ -61,7 +61,7 @@ pub struct SampleFile {
     channels: usize,
     len_samples: u64,
     segments: Vec<Segment>,
-    /// Where in the file something else holds, and what.
+    /// Descriptions by their first position in the file.
     descriptions: Vec<(u64, Arc<Description>)>,
     annotations: Vec<Annotation>,
     notes: Vec<String>,
@@ -71,7 +71,7 @@ pub struct SampleFile {
     skipped_samples: u64,
     /// How samples are read that are of another format in the file.
     converted: Option<Converted>,
-    /// Behind what will be read in order.
+    /// End of the range to read in order.
     expected_end: u64,
     window: Window,
 }
@@ -79,18 +79,18 @@ pub struct SampleFile {
 /// A label of a stretch of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
-    /// Where it begins in the file, in samples per channel.
+    /// Its begin in the file, in samples per channel.
     pub position: u64,
     /// How long it is; 0: a point.
     pub length_samples: u64,
-    /// What the file says of it, in SigMF's words: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
+    /// SigMF fields in the file: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
     pub fields: Map<String, Value>,
 }
 
 /// Samples that follow each other without a gap in the stream that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it begins in the file, in samples per channel.
+    /// Its begin in the file, in samples per channel.
     pub position: u64,
     /// How long it is, in samples per channel; never 0.
     pub length_samples: u64,
@@ -100,14 +100,14 @@ pub struct Segment {
     pub recorded_at: Option<SystemTime>,
     /// How far that may be off, where the file says so.
     pub recorded_error_ns: Option<u64>,
-    /// The same by the monotonic clock of a host, where the file says so.
+    /// The same by the monotonic clock of a host, if the file states it.
     pub recorded_axis: Option<AxisTime>,
 }
 
 /// Samples of a stream that are missing in its recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Where in the file they are missing: before this sample per channel.
+    /// Position in the file: samples are missing before this sample per channel.
     pub position: u64,
     /// The index of the first of them in the stream.
     pub first_sample_index: u64,
@@ -177,19 +177,19 @@ impl SampleFile {
         Self { is_whole: self.is_whole && all_there, ..self }
     }
 
-    /// How many files its channels stand in, or how many times several that take turns.
+    /// Number of files of its channels, times the number of alternating recordings.
     pub(crate) fn source_count(&self) -> usize {
         self.sources.len()
     }
 
-    /// What the file says of its samples from `position` on: names, units, scale, frequency. Another description may hold further
-    /// behind.
+    /// Description of the samples from `position` on: names, units, scale, frequency. A later position may
+    /// have another description.
     pub fn description(&self, position: u64) -> Option<&Arc<Description>> {
         let number = self.description_number(position)?;
         Some(&self.descriptions[number].1)
     }
 
-    /// Which of its descriptions that is.
+    /// Index of that description.
     pub(crate) fn description_number(&self, position: u64) -> Option<usize> {
         self.descriptions.partition_point(|&(from, _)| from <= position).checked_sub(1)
     }
@@ -209,12 +209,12 @@ impl SampleFile {
         Some(self.descriptions.get(number)?.0)
     }
 
-    /// What the file labels, in its order.
+    /// Annotations, in the file's order.
     pub fn annotations(&self) -> &[Annotation] {
         &self.annotations
     }
 
-    /// What its samples are; the same for all channels.
+    /// Sample format, the same for all channels.
     pub fn format(&self) -> SampleFormat {
         self.format
     }
@@ -244,7 +244,7 @@ impl SampleFile {
         &self.segments
     }
 
-    /// Where samples of the stream are missing, in the order of the file.
+    /// Gaps in the stream, in the file's order.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         self.segments.windows(2).filter_map(|pair| {
             let end = pair[0].first_sample_index + pair[0].length_samples;
@@ -257,7 +257,7 @@ impl SampleFile {
         })
     }
 
-    /// How many streams were recorded one behind the other: where an index steps back, another begins.
+    /// Number of streams recorded in turn: another begins where an index steps back.
     pub fn stream_count(&self) -> usize {
         let steps_back = |pair: &&[Segment]| {
             pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
@@ -265,7 +265,7 @@ impl SampleFile {
         1 + self.segments.windows(2).filter(steps_back).count()
     }
 
-    /// The segment that holds a sample of the file; the last one behind its end.
+    /// The segment of a sample in the file; the last one after its end.
     pub fn segment_at(&self, position: u64) -> &Segment {
         let behind = self.segments.partition_point(|segment| segment.position <= position);
         &self.segments[behind.saturating_sub(1)]
@@ -288,18 +288,18 @@ impl SampleFile {
         self.skipped_samples
     }
 
-    /// What it is called where only it is meant: its first file.
+    /// Name of the file alone: its first file.
     pub(crate) fn name(&self) -> &Path {
         self.sources.first().map_or(Path::new(""), RawFile::path)
     }
 
-    /// The files that its samples stand in.
+    /// The files that hold its samples.
     pub fn data_files(&self) -> impl Iterator<Item = &Path> + '_ {
         self.sources.iter().flat_map(RawFile::paths)
     }
 
-    /// Where samples of all channels stand: files, and bytes in each. Of a recording that takes turns on several disks, or of a part of
-    /// one, none.
+    /// Files and byte ranges that contain these samples of all channels. Empty for a recording that
+    /// alternates between disks, or a part of one.
     pub fn bytes_of(&self, samples: Range<u64>) -> impl Iterator<Item = (&Path, Range<u64>)> + '_ {
         self.sources.iter().filter_map(move |source| Some((source.path(), source.bytes_of(&samples)?)))
     }
@@ -315,12 +315,12 @@ impl SampleFile {
         self.is_being_recorded
     }
 
-    /// What a person should know of how the file was read: a recorder that was cut off. One line each.
+    /// Notices about the reading, such as a recorder that was cut off. One line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Says which samples will be read in order, and whether again and again: so that what is read ahead is what is wanted.
+    /// Announces the samples to be read in order, and whether repeatedly: read-ahead then fetches only these.
     pub(crate) fn expect(&mut self, samples: Range<u64>, repeats: bool) {
         let beside = self.sources.len() - 1;
         self.expected_end = samples.end;
@@ -351,8 +351,8 @@ impl SampleFile {
         })
     }
 
-    /// Reads the samples at `position .. position + length` of all channels past the window, for who reads here and there: the bytes
-    /// of each channel as a frame has them, one channel behind the other.
+    /// Reads the samples at `position .. position + length` of all channels without the window, for random
+    /// access: the bytes of each channel in the layout of a frame, one channel after the other.
     ///
     /// # Errors
     /// As [`block`](Self::block).
@@ -380,7 +380,7 @@ impl SampleFile {
         Ok(())
     }
 
-    /// Appends the bytes of these samples, as they stand in its files, to others: one for each of its own.
+    /// Appends the bytes of these samples to other files: one for each of its own.
     ///
     /// # Errors
     /// [`Error::Content`] where they are not as a recorder writes them; [`Error::File`].
@@ -433,7 +433,7 @@ impl SampleFile {
 }
 
 impl Segment {
-    /// All of a file of so many samples, of which nothing says when they were made.
+    /// One segment for a whole file without sample times.
     pub(crate) fn whole(length_samples: u64) -> Self {
         Self {
             position: 0,
@@ -445,7 +445,7 @@ impl Segment {
         }
     }
 
-    /// Where in the file it ends.
+    /// Its end in the file.
     pub(crate) fn end(&self) -> u64 {
         self.position + self.length_samples
     }

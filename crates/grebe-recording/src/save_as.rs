@@ -24,12 +24,12 @@ use crate::{headerless, kinds, npy, path_query};
 pub use options::{GapPolicy, SaveOptions};
 
 impl SampleFile {
-    /// Writes the recording as another kind of file, by the name of `to`: SigMF, `.wav`, `.npy`, `.csv`, or raw samples (`.cf32`, `.cu8`, ...).
-    /// Its samples stay what they are. SigMF keeps gaps, times, descriptions and annotations; the others hold samples alone. The files,
-    /// the one to open first.
+    /// Writes the recording as the kind of file that the name `to` implies: SigMF, `.wav`, `.npy`, `.csv`, or
+    /// raw samples (`.cf32`, `.cu8`, ...). The samples do not change. SigMF keeps gaps, times, descriptions
+    /// and annotations; the others hold samples alone. Returns the files, the one to open first.
     ///
-    /// Nothing has its name until all of it is on the disk. Of one file (all but SigMF) what is written stays in `NAME.part` where that
-    /// is interrupted, and the next call for the same goes on there.
+    /// No file gets its name until it is completely on the disk. An interrupted single file (all but SigMF)
+    /// stays in `NAME.part`, and the next call for the same file continues it.
     ///
     /// ```
     /// use grebe_recording::{Cancel, SampleFile, SaveOptions};
@@ -45,8 +45,9 @@ impl SampleFile {
     /// ```
     ///
     /// # Errors
-    /// An [`Error`] that names the file: what it cannot hold and what to do, [`Error::Exists`] where it is there and must not be
-    /// overwritten, [`Error::Busy`] while another writes it, [`Error::Cancelled`]. What was there is as it was then.
+    /// An [`Error`] that names the file: data that it cannot hold, with the remedy; [`Error::Exists`] if it
+    /// exists and must not be overwritten; [`Error::Busy`] while another process writes it;
+    /// [`Error::Cancelled`]. An existing file is then unchanged.
     pub fn save_as(
         &mut self,
         to: &Path,
@@ -60,7 +61,7 @@ impl SampleFile {
         Ok(vec![to.into()])
     }
 
-    /// How samples stand in a file of this name, and what stands before them; `None`: it is a SigMF recording.
+    /// Sample layout and header of a file of this name; `None` for a SigMF recording.
     fn coding(&self, to: &Path, options: &SaveOptions) -> Result<Option<(Coding, Vec<u8>)>, Error> {
         let (format, channels) = (self.format(), self.channels());
         let is_plain = !is_packed(to);
@@ -139,7 +140,7 @@ impl SampleFile {
         let mut writer = apart.writer(&settings)?;
         let files = self.write_sigmf(&mut writer, options, cancel).and_then(|()| Ok(writer.finish()?.files));
         let files = files.map_err(|error| match error {
-            // What was written goes with its folder.
+            // The written samples go with their folder.
             Error::Write { source, .. } => Error::Write { path: to.to_owned(), source, good_samples: 0 },
             error => error,
         });
@@ -174,14 +175,15 @@ impl SampleFile {
                 options.done_samples.store(position, Ordering::Relaxed);
             }
         }
-        // Samples stand where they stood.
+        // Sample positions do not change.
         for Annotation { position, length_samples, fields } in self.annotations() {
             writer.annotate_file(*position, *length_samples, fields.clone())?;
         }
         Ok(())
     }
 
-    /// The header of a WAV of these samples, and how they stand behind it. Complex ones are two channels each, I and Q, with an `auxi` chunk.
+    /// The WAV header of these samples, and their encoding. A complex channel becomes two, I and Q, with an
+    /// `auxi` chunk.
     fn wav(&self, to: &Path) -> Result<(WavHeader, Encoding), Error> {
         let refused = |what: String| Err(Error::Field { path: to.into(), what });
         if path_query::split(to).1.is_some() {

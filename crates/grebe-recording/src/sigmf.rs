@@ -1,4 +1,4 @@
-//! Recordings in SigMF 1.2: samples in one file, what they are in another.
+//! Recordings in SigMF 1.2: samples in one file, metadata in another.
 //!
 //! ```text
 //!   one channel    NAME.sigmf-data      the samples of the stream, without a gap

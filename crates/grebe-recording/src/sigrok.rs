@@ -82,7 +82,7 @@ fn samples_of(path: &Path, file: &File, encoding: Encoding, channels: usize) -> 
     Ok(bytes / (encoding.sample_bytes() * channels) as u64)
 }
 
-/// The pieces of what is called so, in their order: `logic-1`, or `logic-1-1`, `logic-1-2` and so on.
+/// Indices of the pieces of a file, in order: `logic-1`, or `logic-1-1`, `logic-1-2` and so on.
 fn pieces(zip: &Zip, name: &str) -> Vec<usize> {
     let number = |file: &str| match file.strip_prefix(name)? {
         "" => Some(0u64),
@@ -95,7 +95,7 @@ fn pieces(zip: &Zip, name: &str) -> Vec<usize> {
     found.into_iter().map(|(_, index)| index).collect()
 }
 
-/// What the metadata say.
+/// Content of the metadata.
 #[derive(Debug, Default, PartialEq)]
 struct Session {
     rate_hz: Option<f64>,

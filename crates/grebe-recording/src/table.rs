@@ -1,4 +1,4 @@
-//! Tables of numbers, whoever wrote them: which column is the time, and what the times say of the rate and of what is missing.
+//! Tables of numbers of any origin: finds the time column, and from the times the rate and the gaps.
 //!
 //! ```text
 //!  above a column   Heading    its name, its unit, whether it is the time

@@ -44,7 +44,7 @@ pub(crate) fn is_packed(path: &Path) -> bool {
     Packing::of_name(path).is_some()
 }
 
-/// What the file is called once it is unpacked.
+/// The file's name without its compression extension.
 pub(crate) fn plain_name(path: &Path) -> Cow<'_, Path> {
     if is_packed(path) { path.with_extension("").into() } else { path.into() }
 }
@@ -62,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     )
 }
 
-/// As [`open`], whatever the name says.
+/// As [`open`], ignoring the name.
 pub(crate) fn open_by_content(path: &Path) -> Result<File, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     match content(&file).map_err(Error::file("read", path))? {
@@ -100,10 +100,11 @@ fn unpack_zstd(file: &mut BufReader<File>, out: &mut Unpacked) -> io::Result<()>
     Ok(())
 }
 
-/// A file without a name, of what `fill` writes: beside `path`, or where temporary files lie, and as old as that.
+/// An unnamed file with the output of `fill`: beside `path`, or in the folder for temporary files, with the
+/// same modification time.
 ///
 /// # Errors
-/// [`Error::Content`]: what is read for it is damaged or cut off, or it would fill the disk; [`Error::File`].
+/// [`Error::Content`] if the packed data are damaged or cut off, or would fill the disk; [`Error::File`].
 pub(crate) fn unpacked(
     path: &Path,
     fill: impl FnOnce(&mut Unpacked) -> io::Result<()>,
@@ -115,7 +116,7 @@ pub(crate) fn unpacked(
     fill(&mut out).and_then(|()| out.hand_over()).map_err(|source| refusal(path, source))?;
     let mut file = out.file;
     if let Ok(modified) = path.metadata().and_then(|it| it.modified()) {
-        // Who keeps something of it beside it asks whether it has changed.
+        // Caches beside it check whether it has changed.
         let _ = file.set_times(FileTimes::new().set_modified(modified));
     }
     file.seek(SeekFrom::Start(0)).map_err(Error::file("unpack", path))?;
@@ -133,7 +134,7 @@ fn refusal(path: &Path, source: io::Error) -> Error {
     Error::Content { path: path.into(), what }
 }
 
-/// What is unpacked; it leaves some room on the disk, however much it would become.
+/// Unpacked bytes; leaves some room on the disk, whatever their number.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     file: File,

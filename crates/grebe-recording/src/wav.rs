@@ -1,7 +1,7 @@
-//! WAV, RF64 and BW64 files: the chunks that say where the samples stand and what they are.
+//! WAV, RF64 and BW64 files: chunks with the position and the format of the samples.
 //!
-//! Read here and not by a library, so that samples are read in large blocks, files that their writer never closed are understood, and
-//! what is wrong with a file can be said.
+//! Own code instead of a library: it reads samples in large blocks, accepts files that their writer never
+//! closed, and names the fault of a bad file.
 
 mod auxi;
 mod chunks;
@@ -31,7 +31,7 @@ use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
 use crate::unpacked;
 
-/// What stands behind the '?' of a name.
+/// The query after the '?' of a name.
 #[derive(Debug, Default)]
 struct Asked {
     rate_hz: Option<f64>,

@@ -51,14 +51,15 @@ fn a_killed_recorder_leaves_a_recording() {
     assert!(file.notes().iter().any(|note| note.contains("its recorder was cut off")), "{:?}", file.notes());
     let segments = file.segments().to_vec();
     assert!(segments.len() > 1);
-    // The last second's gaps were not noted, so its samples are left out: every sample that is read is in its place.
+    // The gaps of the last second were not noted, so its samples are excluded: every sample that is read has
+    // its correct position.
     for segment in &segments {
         let block = file.block(segment.position, segment.length_samples as usize).unwrap();
         let expected = (segment.first_sample_index..).map(sample).take(segment.length_samples as usize);
         assert!(block.channel::<i16>(0).unwrap().iter().copied().eq(expected));
         assert_eq!(block.channel_bytes(0).unwrap(), block.channel_bytes(1).unwrap());
     }
-    // The name is taken until somebody wants it overwritten.
+    // The name is taken until a recorder may overwrite it.
     let settings = SigmfSettings { channels: 2, ..SigmfSettings::default() };
     let error = SigmfWriter::create(&path, &settings).unwrap_err();
     assert!(matches!(error, Error::Exists { .. }));

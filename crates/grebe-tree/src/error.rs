@@ -54,7 +54,7 @@ pub enum Error {
     Source {
         /// The source.
         path: PathBuf,
-        /// The fault, and what to do.
+        /// The fault, and the remedy.
         why: &'static str,
     },
     /// The destination cannot be used.
@@ -62,7 +62,7 @@ pub enum Error {
     Destination {
         /// The destination, or the obstacle there.
         path: PathBuf,
-        /// The fault, and what to do.
+        /// The fault, and the remedy.
         why: &'static str,
     },
     /// Invalid pattern.

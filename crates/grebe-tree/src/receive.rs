@@ -77,8 +77,8 @@ pub struct ReceiveTree {
     pub destination: PathBuf,
     /// Options; `None` if the sender has them.
     pub options: Option<Options>,
-    /// The sender was told in advance that the destination [is empty](is_fresh). Files created since then are
-    /// not compared but replaced.
+    /// The receiver told the sender in advance that the destination [is empty](is_fresh). It replaces files
+    /// created since then without comparison.
     pub is_fresh: bool,
 }
 

@@ -347,7 +347,7 @@ impl SenderOptions {
 /// On a byte stream, longer packets cost less per byte. Beyond this length they would delay reports.
 const STREAM_PACKET_BYTES: usize = 16 << 10;
 
-/// Maximum time until a report is asked for, and interval of probes to a full receiver.
+/// Maximum time until the sender requests a report, and interval of probes to a full receiver.
 const TIMEOUT_US_MAX: u64 = 500_000;
 
 /// Shortest wait worth a timer: for later packets to overtake one, for a full packet, for a tail.

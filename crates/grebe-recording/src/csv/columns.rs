@@ -1,4 +1,4 @@
-//! What each column of a table is, and the numbers of a line.
+//! Columns of a table, and the numbers of a line.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::records::Record;
 use super::rows::Rows;
 use crate::table::{Clock, Heading, Spacing, TimeUnit, number, number_and_unit};
 
-/// What the columns are.
+/// Roles of the columns.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) format: SampleFormat,
@@ -21,7 +21,7 @@ pub(super) struct Columns {
     kinds: Vec<Kind>,
     /// As they are called in messages.
     names: Vec<String>,
-    /// What stands behind the numbers of each.
+    /// Text after the numbers of each column.
     behind: Vec<String>,
     /// The line of names, to know it again.
     heading: Vec<String>,
@@ -57,7 +57,7 @@ pub(super) enum NoRow {
     Wrong(String),
 }
 
-/// Fields that were no plain numbers.
+/// Fields that are not plain numbers.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Odd {
     pub(super) empty: u64,
@@ -65,7 +65,7 @@ pub(super) struct Odd {
 }
 
 impl Columns {
-    /// Of a table whose first lines are these.
+    /// Finds the columns of a table from its first lines.
     pub(super) fn of(
         name: &Name,
         layout: Layout,
@@ -310,7 +310,7 @@ impl Columns {
         let field = unquoted(field).unwrap_or(field);
         let component = self.format.component();
         let value = match number_and_unit(field, self.layout.point) {
-            // Of another unit it is another number.
+            // In another unit the number differs.
             Some((value, unit)) => {
                 (unit.is_empty() || unit == self.behind[at].as_bytes()).then_some(value)?
             }
@@ -335,7 +335,7 @@ impl Columns {
         Some(())
     }
 
-    /// What a line is that is none of samples.
+    /// Classifies a line without samples.
     fn why(&self, record: &Record) -> NoRow {
         let first = record.get(0).unwrap_or_default().trim_ascii();
         let is_empty = record.iter().all(|field| field.trim_ascii().is_empty());
@@ -364,7 +364,7 @@ impl Columns {
         format!("{} is '{shown}', which is no {wanted}", self.names[at])
     }
 
-    /// The names to give in `channels=` to leave out a column whose fields are no numbers.
+    /// Names for `channels=` that exclude a column of fields that are not numbers.
     pub(super) fn others_than(&self, record: &Record) -> Option<String> {
         let is_number = |field: &[u8]| number_and_unit(field, self.layout.point).is_some();
         let is_good = |at: &usize| {
@@ -387,7 +387,7 @@ fn heading_of(layout: &Layout, at: usize) -> Heading {
     if heading.unit.is_empty() && !below.eq_ignore_ascii_case("sequence") {
         heading.unit = unit_named(below).unwrap_or(below).to_owned();
     }
-    // Volt stands where a name should.
+    // Volt in place of a name.
     if let Some(unit) = unit_named(&heading.name).filter(|_| heading.unit.is_empty()) {
         heading = Heading { name: String::new(), unit: unit.to_owned() };
     }
@@ -428,7 +428,7 @@ fn offer_time(name: &Name, values: Option<Vec<f64>>, heading: &[String], notes: 
     }
 }
 
-/// A field whose quotes stand behind a blank.
+/// A field whose quotes follow a blank.
 fn unquoted(field: &[u8]) -> Option<&[u8]> {
     Some(field.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?.trim_ascii())
 }

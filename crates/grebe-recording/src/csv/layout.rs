@@ -1,4 +1,4 @@
-//! Where in a text the table is, and how its lines are written.
+//! The table's place in a text, and the syntax of its lines.
 
 use crate::table::{Heading, number, number_and_unit};
 
@@ -11,12 +11,12 @@ pub(super) struct Layout {
     pub(super) point: u8,
     /// Lines before the first one of numbers.
     pub(super) skip: usize,
-    /// Those above the names.
+    /// Lines above the names.
     pub(super) preamble: Vec<String>,
     /// The fields of the lines above the table: names, and below them units, where there are any.
     pub(super) names: Vec<String>,
     pub(super) units: Vec<String>,
-    /// Which fields of a line are the table's.
+    /// First field of the table in a line.
     pub(super) first: usize,
     pub(super) columns: usize,
     /// The first two fields are the whole and the decimals of one number.
@@ -28,21 +28,21 @@ pub(super) struct Layout {
 enum Line {
     Nothing,
     Words,
-    /// So many fields, of which none is a word.
+    /// Number of fields, none of them a word.
     Row(usize),
 }
 
 impl Layout {
-    /// Of the first lines of a text, of which at least `skip` stand above the table; `None`: no line is one of numbers. Of `words` some fields
-    /// may be words.
+    /// Detects the layout from the first lines of a text, at least `skip` of which are above the table;
+    /// `None` if no line has numbers. `words` allows words in some fields.
     pub(super) fn of(lines: &[&str], skip: usize, words: bool) -> Option<Self> {
         if let Some(beside) = Self::beside(lines).filter(|_| skip == 0) {
             return Some(beside);
         }
         let ways =
             WAYS.iter().filter_map(|&(delimiter, point)| Self::written(lines, skip, delimiter, point, words));
-        // The way that makes most lines numbers, then as many as there are names, then most of them. What is never between fields counts
-        // less.
+        // Prefers the layout that turns most lines into numbers, then a column count equal to the names, then
+        // most columns. A separator that never separates fields counts less.
         let is_between = |layout: &Self| usize::from(layout.columns > 1) + 1;
         let score = |(rows, layout): &(usize, Self)| {
             (rows * is_between(layout), layout.is_named_fully(), layout.columns)
@@ -63,7 +63,7 @@ impl Layout {
         let (rows, width) = widths.chunk_by(|one, other| one == other).map(run).max()?;
         let begin = (skip..lines.len()).find(|&at| kinds[at] == Line::Row(width))?;
         let split = |line: &str| split(line, delimiter);
-        // Separators behind the last column.
+        // Separators after the last column.
         let of_table =
             || lines[begin..].iter().zip(&kinds[begin..]).filter(|(_, kind)| **kind == Line::Row(width));
         let spare =
@@ -154,7 +154,7 @@ impl Layout {
     }
 }
 
-/// Whether a field is a value, or stands for one that is not there.
+/// Whether a field is a value, or marks a missing one.
 pub(super) fn is_value(field: &str, point: u8) -> bool {
     let field = field.trim();
     field.is_empty() || is_absent(field) || is_given(field, point)
@@ -227,7 +227,7 @@ pub(super) fn unit_named(name: &str) -> Option<&'static str> {
     Some(NAMED_UNITS[at].1)
 }
 
-/// What stands between fields, and before decimals.
+/// Field separator and decimal point.
 const WAYS: [(u8, u8); 6] =
     [(b',', b'.'), (b';', b'.'), (b';', b','), (b'\t', b'.'), (b'\t', b','), (b' ', b'.')];
 const ABSENT: [&str; 15] = [

@@ -1,4 +1,4 @@
-//! What the name of a text says of it.
+//! Parameters in the name of a text file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::error::{Error, ProcessError};
 use crate::path_query;
 use crate::table::TimeUnit;
 
-/// The path, and what stands behind its `?`.
+/// The path, and the query after its `?`.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) path: PathBuf,
@@ -21,12 +21,12 @@ pub(super) struct Name {
     /// Lines above the table.
     pub(super) skip: usize,
     pub(super) gaps: Gaps,
-    /// Lines that are none of samples are left out.
+    /// Skip lines without samples.
     pub(super) skips_invalid: bool,
     query: String,
 }
 
-/// Which column is the time.
+/// The time column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TimeColumn {
     /// The one that is called so.
@@ -36,13 +36,13 @@ pub(super) enum TimeColumn {
     Asked(String, Option<TimeUnit>),
 }
 
-/// What becomes of samples that are missing by the times.
+/// Handling of samples that are missing by the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gaps {
     Keep,
     Close,
     Zeros,
-    /// The value before stands for them: of a line for each change.
+    /// Repeat the previous value: for tables with one line per change.
     Hold,
 }
 
@@ -82,7 +82,7 @@ impl Name {
         })
     }
 
-    /// The name to type with these pairs, and with what was typed of others.
+    /// The name to type with these pairs, and with the other pairs that were typed.
     pub(super) fn typed(&self, pairs: &str) -> String {
         let key = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
         let new: Vec<String> = pairs.split('&').map(key).collect();

@@ -1,15 +1,15 @@
-//! What stands above a table: the rate, when it begins, and when it was triggered, as programs of oscilloscopes and loggers write it.
+//! Lines above a table, as programs of oscilloscopes and loggers write them: rate, begin and trigger time.
 
 use std::time::{Duration, SystemTime};
 
 use super::layout::split;
 use crate::table::{Clock, number};
 
-/// What is said above a table.
+/// Values found above a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Preamble {
     pub(super) rate_hz: Option<f64>,
-    /// Of the first sample, by the clock whose zero is the trigger.
+    /// Time of the first sample, by the clock whose zero is the trigger.
     pub(super) start_s: Option<f64>,
     /// When that was.
     pub(super) triggered: Option<SystemTime>,
@@ -19,7 +19,7 @@ pub(super) struct Preamble {
     pub(super) unit: Option<String>,
 }
 
-/// What a key says.
+/// Meaning of a key.
 #[derive(Clone, Copy)]
 enum Key {
     Rate,
@@ -34,13 +34,14 @@ enum Key {
 }
 
 impl Preamble {
-    /// Of the lines above the names, and the names and what stands below them where that are no columns (`Start,Increment`).
+    /// Reads the lines above the names. Reads the names and units too if they are keys, not columns
+    /// (`Start,Increment`).
     pub(super) fn of(lines: &[String], names: &[String], units: &[String], columns: usize) -> Self {
         let mut found = Self::default();
         let (mut date, mut time) = (String::new(), String::new());
         let mut take = |key: &str, value: &str| -> bool {
             let Some(key) = key_named(key) else { return false };
-            // Siglent says of what.
+            // Siglent prefixes the value with the kind of its channels.
             let value = value.trim().trim_start_matches("Analog:");
             match key {
                 Key::Rate => found.rate_hz = quantity(value).filter(|&hz| hz > 0.0).or(found.rate_hz),
@@ -77,7 +78,7 @@ impl Preamble {
             if let Some((key, value)) = pair {
                 take(key, value);
             }
-            // Segment,TrigTime: the value stands below.
+            // Segment,TrigTime: the value is on the next line.
             let below = lines.get(at + 1).map(|below| split(below, b',')).unwrap_or_default();
             for (cell, value) in split(text, b',').iter().zip(&below) {
                 if cell.trim().eq_ignore_ascii_case("trigtime") {
@@ -103,7 +104,7 @@ fn key_named(text: &str) -> Option<Key> {
     KEYS.iter().find_map(|(name, meaning)| (*name == key).then_some(*meaning))
 }
 
-/// Which period it is that was written, in as many digits as it has.
+/// The rate of a rounded period, at the precision of its digits.
 fn reciprocal(seconds: f64) -> f64 {
     let rate_hz = 1.0 / seconds;
     let short: f64 = format!("{rate_hz:.9e}").parse().unwrap_or(rate_hz);
@@ -148,7 +149,7 @@ fn moment(date: &str, time: &str) -> Option<SystemTime> {
     clock.began()
 }
 
-/// So many seconds after, or before, where that is a time.
+/// The time `seconds` after (or before), if it exists.
 pub(super) fn after(time: SystemTime, seconds: f64) -> Option<SystemTime> {
     let length = Duration::try_from_secs_f64(seconds.abs()).ok()?;
     if seconds < 0.0 { time.checked_sub(length) } else { time.checked_add(length) }

@@ -26,7 +26,7 @@ use crate::unpacked;
 /// How a text is read.
 #[derive(Debug, Clone, Default)]
 pub struct CsvOptions {
-    /// Counts the bytes that were read, for whoever shows it.
+    /// Counts the bytes read, for a progress display.
     pub done_bytes: Arc<AtomicU64>,
 }
 
@@ -35,14 +35,16 @@ pub struct CsvOptions {
 pub struct ImportedCsv {
     /// The file to open.
     pub path: PathBuf,
-    /// What a person should know of how it was read: which of several readings was taken and how to say the other, what is no number.
+    /// Notices about the import: the reading that was chosen among several and how to choose another, and
+    /// fields that are not numbers.
     pub notes: Vec<String>,
 }
 
-/// Reads a table of comma-separated values into a SigMF recording that will be `to`: a column a channel, a line a sample; two columns
-/// where its name says a complex format (`x.csv?format=cf32`), or theirs do (`a_re`, `a_im`). Semicolons and tabs separate as well, and commas
-/// stand before decimals then. Lines above the table may say the rate and the trigger, one names the columns, and a column of times says the
-/// rate, where samples are missing, and when it began.
+/// Reads a table of comma-separated values into the SigMF recording `to`: a column is a channel, a line is a
+/// sample. Two columns form a complex channel if the file name has a complex format (`x.csv?format=cf32`), or
+/// the columns have such names (`a_re`, `a_im`). Semicolons and tabs also separate fields; decimal commas are
+/// then allowed. Lines above the table may state the rate and the trigger, and one line names the columns. A
+/// time column gives the rate, the gaps and the start time.
 ///
 /// Samples are `f64`, complex ones `cf32`, unless the name says another format: `x.csv?format=i16&rate=48k`.
 ///
@@ -61,8 +63,9 @@ pub struct ImportedCsv {
 /// ```
 ///
 /// # Errors
-/// An [`Error`] that names the file, the line and the column, and what to type: a field is no number of the format, a line has other fields
-/// than the first, times say no rate; those of writing a recording.
+/// An [`Error`] that names the file, the line and the column, and what to type: a field is not a number of
+/// the format, a line differs from the first in its number of fields, or the times give no rate. Errors of
+/// writing a recording.
 pub fn import_csv(
     from: &Path,
     to: &Path,
@@ -86,7 +89,7 @@ pub fn import_csv(
         format: table.columns.format,
         channels: table.columns.channels.len(),
         sample_rate_hz: rate_hz,
-        // It is read again at once, by whoever converts it.
+        // The conversion reads the recording again at once.
         checksum: false,
         summary: false,
         ..SigmfSettings::default()
@@ -108,7 +111,7 @@ pub fn import_csv(
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        // Those after a jump help to judge it.
+        // Later times help to judge a jump.
         let judged = if table.is_over { rows.len() } else { rows.len().saturating_sub(LOOKAHEAD) };
         let mut begin = 0;
         for at in 0..judged {
@@ -169,7 +172,7 @@ struct Table<'a> {
     short: Option<(u64, String)>,
     is_over: bool,
     odd: Odd,
-    /// Kinds of lines that were left out, how many, and the first.
+    /// Kinds of skipped lines, with their count and the first line.
     comments: u64,
     headings: u64,
     invalid: Option<(u64, u64, String)>,
@@ -242,7 +245,7 @@ impl<'a> Table<'a> {
         clock.and_then(Clock::began).or_else(by_trigger)
     }
 
-    /// Appends rows up to so many bytes or rows.
+    /// Appends rows until `bytes` or `rows_max` is reached.
     fn fill(&mut self, rows: &mut Rows, bytes: usize, rows_max: usize) -> Result<(), Error> {
         let row_bytes = self.columns.format.bytes() * rows.channels.len();
         let most = (bytes / row_bytes).clamp(2 * LOOKAHEAD, rows_max);
@@ -273,7 +276,7 @@ impl<'a> Table<'a> {
                 self.invalid.get_or_insert((0, line, what)).0 += 1;
                 rows.left_out.push(rows.len());
             }
-            // Which may be the last, of a program that was killed.
+            // It may be the last line of a killed program.
             NoRow::Short(what) => self.short = Some((line, what)),
             NoRow::Wrong(what) => {
                 let chosen = self.columns.others_than(&self.record);
@@ -302,7 +305,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// What was read in another way than it stands there.
+    /// Notes each place where the reading differs from the text.
     fn say(&self, notes: &mut Vec<String>) {
         let mut say = |count: u64, one: &str, more: &str| {
             if count > 0 {
@@ -374,7 +377,7 @@ impl Out {
             return Ok(());
         }
         let most = (BLOCK_BYTES / sample_bytes / self.last.len().max(1)).max(1);
-        // Of u8 the middle is 128.
+        // The middle of u8 is 128.
         let zero = if self.is_u8 { 128 } else { 0 };
         let of = |last: &Vec<u8>| if gaps == Gaps::Hold { last.clone() } else { vec![zero; sample_bytes] };
         let samples: Vec<Vec<u8>> = self.last.iter().map(of).collect();
@@ -393,7 +396,7 @@ impl Out {
     }
 }
 
-/// What the times told.
+/// Findings from the times.
 #[derive(Debug, Default)]
 struct Counts {
     gaps: u64,
@@ -436,11 +439,11 @@ fn no_table(name: &Name, lines: &[&str]) -> Error {
     ))
 }
 
-/// In which the table must begin.
+/// The table must begin within these limits.
 const HEAD_BYTES: u64 = 256 << 10;
 const HEAD_LINES: usize = 2_000;
 const HEAD_ROWS: usize = 64;
-/// Of all channels: what the rate is found of, and what is read at a time then.
+/// Bytes of all channels from which the rate is determined, and the size of later reads.
 const FIRST_BYTES: usize = 32 << 20;
 const FIRST_ROWS: usize = 1 << 18;
 const BLOCK_BYTES: usize = 1 << 20;

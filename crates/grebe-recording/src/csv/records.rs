@@ -11,7 +11,7 @@ pub(super) struct Records<R> {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// Behind the last line that was read; from 0.
+    /// Number of the next line, from 0.
     line: u64,
     done_bytes: u64,
     /// The last line ended with a carriage return: a line feed belongs to it.
@@ -30,10 +30,10 @@ pub(super) struct Record {
 
 /// How far a line was read.
 enum Scanned {
-    /// So many bytes, and what ended it.
+    /// Length in bytes, and the terminator.
     Line(usize, u8),
     Quoted,
-    /// It goes on behind what is in the buffer.
+    /// The record continues after the buffer.
     More,
 }
 
@@ -53,7 +53,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Passes lines over, whatever is in them.
+    /// Skips lines, whatever their content.
     ///
     /// # Errors
     /// Those of the reader.
@@ -137,7 +137,8 @@ impl<R: Read> Records<R> {
         if self.is_over && !bytes.is_empty() { Scanned::Line(bytes.len(), 0) } else { Scanned::More }
     }
 
-    /// Takes a line with quotes apart: how many bytes it has, how many ends of lines and by which the last; `None`: it goes on.
+    /// Parses a line with quotes: its length in bytes, its line ends and the last terminator; `None` if it
+    /// continues after the buffer.
     #[cold]
     fn unquote(&self, record: &mut Record) -> Option<(usize, u64, u8)> {
         record.bytes.clear();
@@ -188,7 +189,7 @@ impl<R: Read> Records<R> {
         self.done_bytes += bytes as u64;
     }
 
-    /// Reads more behind what is there; whether there was any.
+    /// Reads more into the buffer; returns whether there was any.
     fn fill(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
@@ -227,7 +228,7 @@ impl Record {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
-    /// Where it begins, from 1.
+    /// Number of its first line, from 1.
     #[inline]
     pub(super) fn line(&self) -> u64 {
         self.line

@@ -4,10 +4,10 @@
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) channels: Vec<Vec<u8>>,
-    /// Empty where there is no column of times.
+    /// Empty without a time column.
     pub(super) times_s: Vec<f64>,
     pub(super) lines: Vec<u64>,
-    /// Rows before which a line was left out.
+    /// Rows before which a line was skipped.
     pub(super) left_out: Vec<usize>,
 }
 
@@ -20,7 +20,7 @@ impl Rows {
         self.lines.len()
     }
 
-    /// Takes back what was appended of a row that is none.
+    /// Removes the values of an invalid row.
     pub(super) fn undo(&mut self, sample_bytes: usize) {
         let rows = self.lines.len();
         self.channels.iter_mut().for_each(|channel| channel.truncate(rows * sample_bytes));

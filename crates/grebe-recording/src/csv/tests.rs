@@ -1,4 +1,4 @@
-//! Texts that are read, and that are refused with the line and what is wrong there.
+//! Texts that are accepted, and texts that are refused with the line and the fault.
 
 mod inputs;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{CsvOptions, import_csv};
 use crate::{Error, SampleFile};
 
-/// What is read of a text; `query` stands behind its name.
+/// Imports a text; `query` follows its name.
 fn read(text: &str, query: &str) -> Result<(tempfile::TempDir, SampleFile), Error> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.csv"), text).unwrap();

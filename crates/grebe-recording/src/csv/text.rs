@@ -1,4 +1,4 @@
-//! The bytes of a text as UTF-8, whatever its encoding.
+//! Decodes a text of any encoding to UTF-8.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! What the times of a table say: the rate, and where samples are missing.
+//! Finds the rate and missing samples from the times of a table.
 
 use super::columns::Time;
 use super::name::Name;
@@ -19,14 +19,14 @@ enum Follow {
     /// Every line is the next sample.
     Lines,
     Spacing(Steps),
-    /// Each line is the sample of its time, whatever is between them.
+    /// Each line is the sample at its time; a missing time is a gap.
     Grid {
         last: Option<i64>,
     },
 }
 
 impl Times {
-    /// Of the first lines; what was taken of several readings goes to `notes`.
+    /// Determines the times from the first lines; `notes` gets the chosen reading among several.
     pub(super) fn of(
         name: &Name,
         column: Option<&Time>,

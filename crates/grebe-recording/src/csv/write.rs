@@ -17,12 +17,12 @@ pub struct CsvWriter {
 }
 
 impl CsvWriter {
-    /// Lines of so many channels; where a rate is given, each begins with its time.
+    /// Lines of `channels` values. With a rate, each line begins with its time.
     pub fn new(format: SampleFormat, channels: usize, rate_hz: Option<f64>) -> Self {
         Self { format, channels, rate_hz, text: Vec::new() }
     }
 
-    /// What tells it from another, in words to compare.
+    /// Text that identifies these settings, for comparison.
     pub fn words(&self) -> String {
         format!("csv, {}", if self.rate_hz.is_some() { "with times" } else { "without times" })
     }
@@ -64,7 +64,7 @@ impl CsvWriter {
         self.lines(block.len_samples() as u64, index, row, write)
     }
 
-    /// Lines of so many samples that stand for missing ones.
+    /// Lines of zeros for missing samples.
     pub fn zeros(
         &mut self,
         samples: u64,
@@ -108,7 +108,7 @@ impl CsvWriter {
     }
 }
 
-/// Writes a number as it stands in a stream.
+/// Writes a number in the format of a stream.
 fn printer(format: SampleFormat) -> fn(&[u8], &mut Vec<u8>) {
     match format.component() {
         Component::I8 => |bytes, text| integer(bytes[0] as i8, text),
@@ -132,7 +132,7 @@ fn of<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|at| bytes[at])
 }
 
-/// What the recording calls its channels, where it does and no two are called the same.
+/// Channel names of the recording, if all exist and differ.
 fn names(description: Option<&Description>, channels: usize) -> Vec<String> {
     let said = description.map_or(&[][..], |description| &description.channels);
     let number = |channel: usize| format!("ch{}", channel + 1);

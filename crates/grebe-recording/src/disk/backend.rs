@@ -1,4 +1,4 @@
-//! What carries out writes.
+//! Backends that execute writes.
 
 use std::io;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ pub enum WriteWay {
     PageCache,
 }
 
-/// What carries out writes.
+/// Executes writes.
 pub(super) trait Backend: Send {
     fn way(&self) -> WriteWay;
 
-    /// What ends [`Backend::wait`], where a message alone does not.
+    /// Wakes [`Backend::wait`] where a message alone does not.
     fn bell(&self) -> Option<Arc<Bell>>;
 
-    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot says what came of it.
+    /// Begins to write `piece` from byte `from` of its block on; [`Message::Written`] with this slot reports
+    /// the result.
     fn begin(&mut self, slot: usize, piece: &Piece, from: usize) -> io::Result<()>;
 
     /// Waits until there are messages, or writes have come back.

@@ -12,7 +12,7 @@ use super::file::{Piece, Turn};
 use super::mailbox::{Message, Progress};
 use super::threads::Threads;
 
-/// The best that works of what is asked for.
+/// The best available backend for the requested way.
 pub(super) fn backend(way: WriteWay, messages: Sender<Message>) -> Box<dyn Backend> {
     #[cfg(target_os = "linux")]
     if matches!(way, WriteWay::Best | WriteWay::IoUring)
@@ -31,9 +31,9 @@ pub(super) struct Engine {
     /// Blocks in all.
     blocks: usize,
     block_bytes: usize,
-    /// What waits for a slot.
+    /// Pieces that wait for a slot.
     pending: VecDeque<Piece>,
-    /// What is being written, and from which byte of its block on.
+    /// Pieces in flight, each with the offset in its block.
     slots: [Option<(Piece, usize)>; DEPTH],
     in_flight: usize,
     /// When a write came back last, or the first of those under way began.

@@ -22,10 +22,10 @@ pub(crate) struct DiskFile {
     is_direct: AtomicBool,
     /// From the beginning on, without a hole.
     good_bytes: AtomicU64,
-    /// Pieces that were handed over, and are not written. Like the next, apart from the state, which is locked while the
-    /// system makes room and sums are made: the one who appends never waits for that.
+    /// Pieces handed over and not yet written. Atomic, like the next field, because the state is locked while
+    /// the system makes room and sums are computed: the producer never waits for that.
     under_way: AtomicUsize,
-    /// Room that was taken on the disk, behind what is begun.
+    /// Bytes reserved on the disk after the begun ones.
     spare_bytes: AtomicU64,
     has_failed: AtomicBool,
     state: Mutex<State>,
@@ -39,20 +39,20 @@ pub(crate) struct DiskFile {
 struct State {
     /// Pieces that the system has.
     in_flight: usize,
-    /// Behind the last byte that was handed to the system, padding included.
+    /// End of the bytes handed to the system, padding included.
     begun_bytes: u64,
-    /// Behind the last byte that the disk was asked to have room for, that it has, and that the file is long.
+    /// End of the range that was requested from the disk, that the disk granted, and of the file.
     reserved_bytes: u64,
     taken_bytes: u64,
     long_bytes: u64,
-    /// What was written behind a hole.
+    /// Ranges written after a hole.
     beyond: Vec<(u64, u64)>,
-    /// Why it ends before what was handed over.
+    /// Reason why the file ends before the handed-over data.
     failure: Option<Failure>,
     sums: Sums,
 }
 
-/// An error of the system that can be told more than once.
+/// A copyable error of the system.
 #[derive(Debug)]
 struct Failure {
     code: Option<i32>,
@@ -60,11 +60,11 @@ struct Failure {
     words: String,
 }
 
-/// What is to be done with a piece.
+/// Next step for a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Write,
-    /// It begins where one that is being written ends.
+    /// It begins where a piece in flight ends.
     Wait,
     /// The file has failed.
     Drop,
@@ -75,10 +75,10 @@ pub(super) enum Turn {
 pub(super) struct Piece {
     pub(super) file: Arc<DiskFile>,
     pub(super) lease: Lease<()>,
-    /// What of the block is written, and from where on it is new.
+    /// Range of the block that is written, and where its new bytes begin.
     pub(super) range: Range<usize>,
     pub(super) new: Range<usize>,
-    /// Where byte 0 of the block stands in the file.
+    /// Position of the block in the file.
     pub(super) offset: u64,
 }
 
@@ -103,14 +103,15 @@ impl DiskFile {
         }
     }
 
-    /// The same of a file that has so many bytes, which stay.
+    /// A file that already has `bytes` bytes, which stay.
     pub(crate) fn begun(mut self, bytes: u64) -> Self {
         self.good_bytes = bytes.into();
         self.state.get_mut().unwrap_or_else(PoisonError::into_inner).begun_bytes = bytes;
         self
     }
 
-    /// The same of a file that will have so many bytes: room is taken for all of them at once where there is so much, in steps where not.
+    /// A file that will have `bytes` bytes. Reserves all of them at once if the disk has that room, else in
+    /// steps.
     pub(crate) fn expecting(mut self, bytes: u64) -> Self {
         let bytes = bytes.next_multiple_of(self.alignment as u64);
         let begun = self.good_bytes.load(Ordering::Relaxed);
@@ -169,10 +170,10 @@ impl DiskFile {
         self.state().sums.summed(bytes)
     }
 
-    /// Waits until what was written is on the disk, and with it the file's length.
+    /// Waits until the written data and the file's length are on the disk.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let result = self.file.sync_data();
-        // The system tells once that it has lost what it took.
+        // The system reports lost data only once.
         if let Err(error) = &result {
             self.note(&mut self.state(), error);
         }
@@ -194,7 +195,7 @@ impl DiskFile {
         self.under_way.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a piece that waits for its turn may be written now. It is, where the answer is [`Turn::Write`].
+    /// Decides whether a waiting piece may be written now. It may if the answer is [`Turn::Write`].
     pub(super) fn begin(&self, piece: &Piece) -> Turn {
         let mut state = self.state();
         if state.failure.is_some() {
@@ -238,7 +239,7 @@ impl DiskFile {
         sys::go_buffered(&self.file);
     }
 
-    /// Sums what follows the bytes before; `None` of bytes that nobody has time to sum. Returns how many were not.
+    /// Sums the next `length` bytes; `bytes` is `None` to skip them. Returns the skipped bytes.
     pub(super) fn sum(&self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.state().sums.add(bytes, length)
     }
@@ -249,7 +250,7 @@ impl DiskFile {
         end > self.room_bytes.load(Ordering::Relaxed)
     }
 
-    /// The disk is full behind so many bytes.
+    /// Simulates a disk that is full after `room_bytes`.
     #[cfg(test)]
     pub(crate) fn limit(&self, room_bytes: u64) {
         self.room_bytes.store(room_bytes, Ordering::Relaxed);
@@ -272,26 +273,27 @@ impl DiskFile {
 }
 
 impl State {
-    /// Makes the file long enough on the disk for what is begun: a write that must make it longer holds up all others. In steps that
-    /// grow with the file, so that a short one takes little. Where there is no room, or no way, the writes find out.
+    /// Extends the file on the disk ahead of the begun writes, because a write that extends it blocks all
+    /// others. The steps grow with the file, so a short one takes little. Without room or support, the
+    /// writes find out.
     fn make_room(&mut self, file: &File) {
         if self.begun_bytes > self.reserved_bytes {
             let step_bytes = (self.begun_bytes / 2).clamp(RESERVED_BYTES_MIN, RESERVED_BYTES_MAX);
             let end_bytes = self.begun_bytes + step_bytes;
-            // What is not needed is given back when the file is closed.
+            // Closing the file returns the unused part.
             if sys::reserve(file, self.reserved_bytes, end_bytes).is_ok() {
                 self.taken_bytes = end_bytes;
             }
             self.reserved_bytes = end_bytes;
         }
         if self.begun_bytes > self.long_bytes {
-            // Not as far as what is reserved: this much zeros a killed recorder leaves at the end.
+            // Less than the reserved range, because a killed recorder leaves this many zeros at the end.
             self.long_bytes = self.begun_bytes + (self.begun_bytes / 2).min(LONGER_BYTES_MAX);
             let _ = file.set_len(self.long_bytes);
         }
     }
 
-    /// Enters bytes that were written; returns up to where there is no hole.
+    /// Enters written bytes; returns the end of the range without a hole.
     fn enter(&mut self, mut good_bytes: u64, new: (u64, u64)) -> u64 {
         self.beyond.push(new);
         while let Some(next) = self.beyond.iter().position(|&(begin, _)| begin <= good_bytes) {

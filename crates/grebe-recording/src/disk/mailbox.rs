@@ -1,4 +1,4 @@
-//! What the engine is told to do, and how far it is.
+//! Commands to the engine, and its progress.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use super::file::Piece;
 use super::sys::Bell;
 
-/// How far the engine is: written by it, and `waited_us` by the one who appends.
+/// Progress of the engine, which writes it; the producer writes `waited_us`.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) longest_stall_us: AtomicU64,
@@ -29,11 +29,11 @@ pub(super) enum Message {
     End,
 }
 
-/// Where the engine is told what to do.
+/// Commands to the engine.
 #[derive(Debug, Clone)]
 pub(super) struct Mailbox {
     pub(super) messages: Sender<Message>,
-    /// Where it sleeps in the kernel.
+    /// Wakes the engine when it sleeps in the kernel.
     pub(super) bell: Option<Arc<Bell>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a disk bears when it is written to as a recorder does.
+//! Measures a disk with the write pattern of a recorder.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,7 +9,7 @@ use grebe_ring::Cancel;
 use super::{Appender, Disk, DiskFile, DiskReport, WriteWay, sys};
 use crate::error::Error;
 
-/// What a disk bore.
+/// Result of a disk measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskMeasure {
     /// Bytes written, and how long that took until they were on the disk.
@@ -23,7 +23,7 @@ pub struct DiskMeasure {
 }
 
 impl DiskMeasure {
-    /// Of the slowest second.
+    /// Rate of the slowest second.
     pub fn slowest_bytes_s(&self) -> f64 {
         self.rates_bytes_s.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -45,7 +45,7 @@ pub fn measure_disk(
     let failed = |source| Error::File { action: "write into", path: folder.to_owned(), source };
     let mut disk = Disk::start(BUFFER_BYTES, 1, WriteWay::Best).map_err(failed)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-    // So that nothing is left whatever happens; where an open file keeps its name, it is removed at the end.
+    // Leaves nothing behind in any case; where an open file keeps its name, it is removed at the end.
     let is_removed = cfg!(unix) && fs::remove_file(&path).is_ok();
     let room_bytes = sys::free_bytes(&file).map_or(UNKNOWN_ROOM_BYTES, |bytes| bytes / 3);
     let end = Appender::new(DiskFile::new(path.clone(), file, disk.is_direct(), false, false));
@@ -118,7 +118,7 @@ impl Run {
     }
 }
 
-/// What no disk makes smaller.
+/// Data that no disk can compress.
 fn noise() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = (0..NOISE_BYTES / 8).map(|_| {
@@ -130,9 +130,9 @@ fn noise() -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Where the system does not tell what there is.
+/// Assumed if the system does not report the free space.
 const UNKNOWN_ROOM_BYTES: u64 = 8 << 30;
 /// As a recorder has it.
 const BUFFER_BYTES: usize = 256 << 20;
-/// Longer than what a disk looks for repetitions in, small enough for a cache.
+/// Longer than the window in which a disk looks for repetitions, small enough for a cache.
 const NOISE_BYTES: usize = 1 << 20;

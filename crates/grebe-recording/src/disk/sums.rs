@@ -1,4 +1,4 @@
-//! Checksums of what is written, from memory: nothing is read again.
+//! Checksums of written data, from memory: nothing is read again.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use sha2::{Digest, Sha512};
 use twox_hash::XxHash3_64;
 
-/// What the sums of a file are made of, as far as it was written.
+/// Partial sums of a file up to its last write.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     /// None where no sums are wanted.
@@ -18,7 +18,7 @@ pub(super) struct Sums {
 
 /// One sum for each stretch of [`SUMMED_BYTES`].
 struct Pieces {
-    /// Of those that are complete; `None` where nobody had time to sum.
+    /// Sums of complete stretches; `None` if skipped for lack of time.
     sums: Vec<Option<u64>>,
     open: XxHash3_64,
     /// Bytes of the stretch that is not complete, and whether all of them are in `open`.
@@ -41,7 +41,7 @@ impl Sums {
         Self { pieces, sha512: (is_wanted && sha512).then(Sha512::new), bytes: 0 }
     }
 
-    /// Sums what follows, of which `bytes` is `None` where nobody has time for that; how many bytes were left out.
+    /// Adds the next `length` bytes; `bytes` is `None` to skip them. Returns the skipped bytes.
     pub(super) fn add(&mut self, bytes: Option<&[u8]>, length: usize) -> u64 {
         self.bytes += length as u64;
         match (bytes, &mut self.sha512) {
@@ -53,7 +53,7 @@ impl Sums {
         if bytes.is_none() { length as u64 } else { 0 }
     }
 
-    /// The sums of the first `bytes` bytes. Those that were not summed up to exactly there have none of the last stretch.
+    /// The sums of the first `bytes` bytes. The last stretch has none if the sum does not end exactly there.
     pub(super) fn summed(&self, bytes: u64) -> Summed {
         let is_all = self.bytes == bytes;
         let sha512 = self.sha512.as_ref().filter(|_| is_all);

@@ -1,4 +1,4 @@
-//! What differs between systems in writing a file.
+//! Platform differences in writing a file.
 
 #[cfg(target_os = "linux")]
 #[path = "sys/linux.rs"]

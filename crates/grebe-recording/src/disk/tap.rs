@@ -1,4 +1,4 @@
-//! Blocks on their way to the disk, lent to somebody else as well: who looks at samples while they are in the cache.
+//! Lends blocks on their way to the disk to another reader, while they are in the cache.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use grebe_ring::Lease;
 
-/// Where a file's blocks are handed to, besides the disk. Where too many wait there, no more come, unless the disk may wait for them.
+/// Second receiver of a file's blocks. If too many wait there, it gets no more, unless the disk may wait.
 #[derive(Debug)]
 pub(crate) struct Tap {
     file: usize,
@@ -17,17 +17,17 @@ pub(crate) struct Tap {
     lag: Arc<Lag>,
 }
 
-/// What was appended to a file.
+/// Data appended to a file.
 #[derive(Debug)]
 pub(crate) struct Tapped {
-    /// Which of the files.
+    /// Index of the file.
     pub(crate) file: usize,
     lease: Lease<()>,
     new: Range<usize>,
     lag: Arc<Lag>,
 }
 
-/// How far the one who takes blocks is behind.
+/// Lag of the receiver.
 #[derive(Debug)]
 pub(crate) struct Lag {
     blocks: AtomicUsize,
@@ -36,8 +36,8 @@ pub(crate) struct Lag {
     is_lost: AtomicBool,
 }
 
-/// A tap for each of so many files, and where all their blocks come; at most `blocks_max` wait there. `may_wait`: whether files wait rather
-/// than that one is left out.
+/// One tap per file, and the receiver of all their blocks; at most `blocks_max` wait there. `may_wait`: files
+/// wait, instead of skipping a block.
 pub(super) fn taps(
     files: usize,
     blocks_max: usize,
@@ -62,7 +62,7 @@ impl Tap {
         if self.lag.blocks.fetch_add(1, Ordering::Relaxed) >= self.lag.blocks_max {
             self.lag.lose();
         }
-        // Who is gone takes nothing.
+        // A receiver that is gone takes nothing.
         let tapped = Tapped { file: self.file, lease: lease.clone(), new, lag: self.lag.clone() };
         let _ = self.blocks.send(tapped);
     }
@@ -85,7 +85,7 @@ impl Lag {
         self.blocks.load(Ordering::Relaxed) >= self.blocks_max
     }
 
-    /// Whether something is missing in what comes.
+    /// Whether blocks are missing.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@ use super::*;
 
 const WAYS: [WriteWay; 3] = [WriteWay::IoUring, WriteWay::Threads, WriteWay::PageCache];
 
-/// What is appended, in bytes, and what follows it.
+/// Appended bytes, and the next step.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Nothing,
@@ -68,7 +68,7 @@ proptest! {
         file.settle();
         prop_assert_eq!(file.good_bytes(), at as u64);
         file.close(at as u64).unwrap();
-        // Where the disk falls behind, nothing is summed.
+        // If the disk falls behind, nothing is summed.
         let is_summed = disk.report(&file).unsummed_bytes == 0;
         drop(disk);
         let bytes = std::fs::read(file.path()).unwrap();
@@ -159,7 +159,7 @@ fn who_looks_at_the_blocks_gets_all_of_them_or_is_told_that_some_are_missing() {
         seen.extend(blocks.try_iter().flat_map(|block| block.bytes().to_vec()));
     }
     assert!(seen == (0..at).map(byte).collect::<Vec<u8>>() && !lag.is_lost());
-    // Nobody takes them: the disk goes on all the same.
+    // Without a receiver the disk continues.
     append(&mut disk, &mut end, &mut at, 8 << 20).unwrap();
     end.cut(&mut disk).unwrap();
     assert!(lag.is_lost());

@@ -14,7 +14,7 @@ use super::sys::{self, Bell};
 
 pub(super) struct Threads {
     way: WriteWay,
-    /// Closed at the end: the threads end then, and nobody waits for them.
+    /// Closing it ends the threads; nothing waits for them.
     jobs: Sender<Job>,
 }
 
@@ -67,7 +67,7 @@ fn work(queue: &Mutex<Receiver<Job>>, messages: &Sender<Message>) {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { slot, file, lease, from, end, offset }) = job else { return };
         let result = sys::write_at(file.file(), &lease.bytes()[from..end], offset + from as u64);
-        // Before whoever waits for the write looks for memory.
+        // Frees the memory before the waiting thread looks for it.
         drop((lease, file));
         if messages.send(Message::Written { slot, result }).is_err() {
             return;

@@ -1,7 +1,7 @@
 //! Writes by io_uring: the kernel has several of them from one thread, and no system call waits for one of them.
 //!
-//! Unsafe, and nothing else: an entry names memory and a descriptor that the kernel uses until the write has come back. Until then
-//! the slot keeps both alive.
+//! The only unsafe code: an entry names memory and a descriptor that the kernel uses until the write
+//! completes. Until then the slot keeps both alive.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -22,7 +22,7 @@ pub(super) struct Uring {
     bell: Arc<Bell>,
     /// Whether the kernel watches the bell.
     is_listening: bool,
-    /// What the kernel uses, by slot.
+    /// Resources in use by the kernel, per slot.
     held: [Option<(Lease<()>, Arc<DiskFile>)>; DEPTH],
 }
 
@@ -84,12 +84,12 @@ impl Backend for Uring {
         let entry = opcode::Write::new(fd, bytes.as_ptr(), bytes.len() as u32);
         let entry = entry.offset(piece.offset + from as u64).build().user_data(slot as u64);
         self.held[slot] = Some((lease, file));
-        // SAFETY: `held` keeps the memory, which nobody writes to while it is leased, and the file until the write has come back;
-        // they do not move. Dropping the ring waits for what is under way.
+        // SAFETY: `held` keeps the memory, which nobody writes to while it is leased, and the file until the
+        // write has come back; they do not move. Dropping the ring waits for all writes in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // There are more entries than slots.
         pushed.map_err(io::Error::other)?;
-        // What the kernel does not take now, it takes with the next call.
+        // Entries that the kernel does not take now go with the next call.
         let _ = self.ring.submit();
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Drop for Uring {
         while self.held.iter().any(Option::is_some) && self.ring.submit_and_wait(1).is_ok() {
             self.reap(&mut messages);
         }
-        // Where even waiting fails, memory that the kernel may still read stays as it is.
+        // If even waiting fails, keeps memory that the kernel may still read.
         self.held.iter_mut().for_each(|held| std::mem::forget(held.take()));
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes of numbers, and their way between a file and a stream.
 
-/// Which byte of a number comes first.
+/// Byte order of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// The lowest.

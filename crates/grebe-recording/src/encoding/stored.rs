@@ -1,10 +1,10 @@
-//! Samples that no stream has: what they are in a file, and what they are read as.
+//! Formats that exist only in files: their layout, and the stream format that they are read as.
 
 use grebe_frame::SampleFormat;
 
 use super::bytes::{Order, from_file};
 
-/// What a sample is in a file.
+/// Format of a sample in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stored {
     I24,
@@ -93,7 +93,7 @@ impl Stored {
         }
     }
 
-    /// What of its numbers is kept; nothing to say where it is all and usual.
+    /// Describes the part of its numbers that is kept; `None` if that is all, as usual.
     pub(super) const fn kept(self) -> Option<&'static str> {
         match self {
             Self::I24 | Self::I24Of32 => None,
@@ -158,7 +158,7 @@ fn real<const FILE: usize, const STREAM: usize>(
     from_file(file, channel, channels, out, |bytes| convert(little(order, bytes)));
 }
 
-/// The same of I and of Q.
+/// The same for I and Q.
 #[inline]
 fn complex<const NUMBER: usize, const FILE: usize>(
     order: Order,
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(taken(&format!("{name}be"), &big), expected, "{name}be");
             assert!(encoding.read_as().is_some() && !encoding.is_written(), "{name}");
         }
-        // As ALSA has it, whatever stands in the highest byte.
+        // As in ALSA, the highest byte is ignored.
         assert_eq!(taken("i24of32", &[0xfe, 0xff, 0xff, 7]), (-2i32).to_le_bytes());
     }
 

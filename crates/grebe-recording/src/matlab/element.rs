@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use crate::encoding::Encoding;
 
-/// Reads elements one behind the other.
+/// Reads elements in turn.
 pub(super) struct Elements<R> {
     pub(super) from: R,
     pub(super) is_big: bool,
@@ -15,7 +15,7 @@ pub(super) struct Elements<R> {
 pub(super) struct Begin {
     pub(super) kind: u32,
     pub(super) bytes: u64,
-    /// Of a small one, which stands where the length of others does.
+    /// Content of a small element, in place of the length.
     small: Option<[u8; 4]>,
 }
 
@@ -26,16 +26,16 @@ pub(super) struct Matrix {
     pub(super) dimensions: Vec<u64>,
     pub(super) class: Class,
     pub(super) is_complex: bool,
-    /// Where it is a single real one.
+    /// Value of a single real number.
     pub(super) number: Option<f64>,
 }
 
-/// What the numbers of an array are. In the file they may stand in fewer bytes.
+/// Number class of an array. The file may store its numbers in fewer bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Class(u8);
 
 impl Begin {
-    /// With what it begins with and what follows up to the next.
+    /// Size with tag and padding.
     pub(super) fn all_bytes(self) -> u64 {
         match self.small {
             Some(_) => 8,
@@ -51,7 +51,7 @@ impl<R: Read> Elements<R> {
         if self.is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    /// The next one; `None`: there are no more.
+    /// The next element; `None` at the end.
     pub(super) fn begin(&mut self) -> io::Result<Option<Begin>> {
         let mut tag = [0; 8];
         let mut filled = 0;
@@ -108,7 +108,7 @@ impl<R: Read> Elements<R> {
         self.pass(begin.all_bytes() - 8)
     }
 
-    /// What an array says before its numbers.
+    /// Reads the header of an array.
     pub(super) fn matrix_header(&mut self) -> io::Result<Option<Matrix>> {
         let (_, flags) = self.short()?;
         let [a, b, c, d, ..] = flags[..] else { return Ok(None) };
@@ -116,7 +116,7 @@ impl<R: Read> Elements<R> {
         let (_, sizes) = self.short()?;
         let sizes = sizes.as_chunks::<4>().0.iter().map(|&size| u64::from(self.word(size)));
         let mut dimensions: Vec<u64> = sizes.collect();
-        // Axes of one behind the second say nothing.
+        // Trailing axes of length one carry no information.
         while dimensions.len() > 2 && dimensions.last() == Some(&1) {
             dimensions.pop();
         }
@@ -151,7 +151,7 @@ impl<R: Read> Elements<R> {
         Ok(Some(matrix))
     }
 
-    /// Hands on the next so many numbers as their class has them.
+    /// Hands on the next numbers in the format of their class.
     pub(super) fn numbers(
         &mut self,
         count: u64,
@@ -195,7 +195,8 @@ impl Matrix {
 }
 
 impl Class {
-    /// What its numbers are in a file of samples; `None`: it has none. Whole numbers of 64 bits are as floats.
+    /// Encoding of its numbers in a file of samples; `None` if there is none. Integers of 64 bits become
+    /// floats.
     pub(super) fn encoding(self, is_complex: bool) -> Option<Encoding> {
         let name = match self.0 {
             6 | 14 | 15 => "f64",
@@ -235,7 +236,7 @@ impl Class {
     }
 }
 
-/// How numbers stand in the file.
+/// Format of the numbers in the file.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     kind: u32,

@@ -60,7 +60,7 @@ fn the_array_of_a_file_is_read_whatever_its_shape_and_its_numbers() {
     let path = folder.path().join("x.mat");
     let rate = matrix("Fs", 6, &[1, 1], &[(4, 48_000u16.to_le_bytes().to_vec())]);
     let text = matrix("who", 4, &[1, 2], &[(4, vec![b'm', 0, b'e', 0])]);
-    // Whole numbers of a class of floats stand in few bytes.
+    // Integers in an array of floats take few bytes.
     let tall = matrix("x", 6, &[300, 2], &[(2, (0..600).map(|at| (at % 251) as u8).collect())]);
     for tall in [tall.clone(), compressed(&tall)] {
         std::fs::write(&path, mat(&[text.clone(), tall, rate.clone()])).unwrap();

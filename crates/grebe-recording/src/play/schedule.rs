@@ -13,19 +13,19 @@ use crate::sample_file::{
 
 /// The place of a recording in the time of all that are played with it.
 ///
-/// Where a clock is known by which the samples of all were made, each is due when it was made by that, at the rate at which its samples
-/// really came: recordings stay in step to their end, and no sample is left out.
+/// If one clock relates all recordings, each sample is due by that clock, at the real rate of its recording:
+/// recordings stay in step to their end without skipped samples.
 #[derive(Debug)]
 pub struct Schedule {
-    /// When all of them began: the moment at which the first of them was asked for a sample.
+    /// Common begin: the moment of the first request for a sample from any of them.
     began: Arc<OnceLock<Moment>>,
-    /// Those of its segments.
+    /// Places of its segments.
     places: Vec<Place>,
     /// After how many of them all begin again.
     round_samples: f64,
 }
 
-/// Where a segment stands.
+/// Place of a segment.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// Its first sample, in samples of the rate that its file states,
@@ -37,7 +37,7 @@ struct Place {
 }
 
 impl Place {
-    /// Where the segment would stand if it began so many samples later.
+    /// Position of the segment if it began `samples` later.
     fn after(self, samples: u64) -> Self {
         let later = self.fraction + samples as f64 * self.stretch;
         let whole = later.round();
@@ -51,11 +51,11 @@ impl Place {
 }
 
 impl Schedule {
-    /// Of each recording what lies `start` behind the earliest sample of all, and no more than `length` of it. What a person should know
-    /// goes to `note`.
+    /// From each recording takes at most `length`, from `start` after the earliest sample of all. Notices go
+    /// to `note`.
     ///
     /// # Errors
-    /// [`Error::Field`] where a file does not say what the alignment needs, has nothing there, or says no rate.
+    /// [`Error::Field`] if a file lacks the times for the alignment, has no samples in the range, or no rate.
     pub fn of(
         files: Vec<SampleFile>,
         alignment: Alignment,
@@ -113,14 +113,14 @@ impl Schedule {
         *self.began.get_or_init(Moment::now)
     }
 
-    /// Which sample of the schedule it is that stands at this place of the file, in the segment of this number, in that round.
+    /// Sample of the schedule for this position in the segment of this number, in this round.
     pub(super) fn due(&self, into_segment: u64, segment: usize, round: u64) -> u64 {
         (round as f64 * self.round_samples).round() as u64 + self.places[segment].of_sample(into_segment)
     }
 }
 
-/// Where the segments of each stand, in samples of its own since the earliest sample of all: by a clock that all know when they were made, if there
-/// is one.
+/// Places of the segments of each, in its own samples since the earliest sample of all: by a clock common to
+/// all, if there is one.
 fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) -> Vec<Vec<Place>> {
     let clock = common_clock(files).filter(|_| alignment == Alignment::Time);
     let runs = clock.and_then(|clock| files.iter().map(|file| runs_by(file, clock)).collect());
@@ -135,7 +135,7 @@ fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) ->
             let since = run.begin_ns.saturating_sub(origin_ns) as f64 * 1e-9 * rate_hz;
             let stretch = run.ns_per_sample * 1e-9 * rate_hz - 1.0;
             let begun = Place { begin: since.round() as u64, fraction: since - since.round(), stretch };
-            // What stepped back comes as soon as it can.
+            // A segment that steps back plays as soon as possible.
             let place = if begun.begin < end { Place { begin: end, fraction: 0.0, stretch } } else { begun };
             end = place.of_sample(segment.length_samples);
             place
@@ -145,7 +145,7 @@ fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) ->
     files.iter().zip(runs).map(places).collect()
 }
 
-/// Which sample of a file stands there, or is the next one.
+/// The sample of a file at this place, or the next one.
 fn position(file: &SampleFile, places: &[Place], at: u64) -> u64 {
     let Some(number) = places.partition_point(|place| place.begin <= at).checked_sub(1) else { return 0 };
     let (place, segment) = (places[number], file.segments()[number]);
@@ -153,7 +153,7 @@ fn position(file: &SampleFile, places: &[Place], at: u64) -> u64 {
     segment.position + (since.round() as u64).min(segment.length_samples)
 }
 
-/// What a person should know of a recording whose samples came `later` samples later, all told, than its rate says.
+/// Notice about a recording whose samples came `later` samples later in total than its rate says.
 fn rate_words(name: &Path, later: f64, samples: u64) -> Option<String> {
     let (ppm, how) = (later / samples as f64 * 1e6, if later < 0.0 { "fast" } else { "slow" });
     let name = name.display();
@@ -194,7 +194,7 @@ mod tests {
         path
     }
 
-    /// What is known of a recording by the clock of a host: captures by their first sample, and its time in microseconds.
+    /// States the times of a recording by a host's clock: captures by first sample and time in microseconds.
     fn stated(path: &Path, captures: &[(u64, i64)], drift_ppb: i64) {
         let mut meta: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let capture = |&(sample, us): &(u64, i64)| {
@@ -316,7 +316,7 @@ mod tests {
                 assert!(index % 160 < 100, "{index}");
             }
         }
-        // Alone, or with others as long, there is no seam.
+        // Alone, or with others of equal length, it has no break.
         let heads = played(&[a.clone(), a], (Duration::ZERO, None), true, Some(250));
         for heads in &heads {
             let ends = heads.windows(2).map(|pair| (pair[0].next_sample_index(), pair[1].first_sample_index));

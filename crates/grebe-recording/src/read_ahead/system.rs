@@ -21,7 +21,7 @@ mod imp {
     impl Source {
         pub(in super::super) fn of(file: &File) -> io::Result<Self> {
             let flags = OFlags::DIRECT.bits() as i32;
-            // The same file, whatever has its name by now; a flag of its own.
+            // The same file, even if its name is now another's; with flags of its own.
             let same = format!("/proc/self/fd/{}", file.as_raw_fd());
             let direct = File::options().read(true).custom_flags(flags).open(same).ok();
             Ok(Self { file: file.try_clone()?, direct })
@@ -34,7 +34,7 @@ mod imp {
             out: &mut [u8],
             wanted: usize,
         ) -> io::Result<usize> {
-            // What the page cache holds, all of it, the disk is not asked for: it may not even be there yet.
+            // Data wholly in the page cache cause no disk read: they may not be on the disk yet.
             let looked = super::ALIGN.min(out.len());
             let is_cached = self.read_cached(offset, &mut out[..looked]) > 0;
             if is_cached {
@@ -46,7 +46,7 @@ mod imp {
             if let Some(direct) = &self.direct {
                 let read = fill(direct, offset, out, wanted);
                 if !is_cached {
-                    // That looking has brought it there is not to be taken for more the next time.
+                    // Removes the probed page, so that the next probe does not mistake it for cached data.
                     let _ = fadvise(&self.file, offset, NonZeroU64::new(looked as u64), Advice::DontNeed);
                 }
                 match read {
@@ -58,8 +58,9 @@ mod imp {
             fill(&self.file, offset, out, wanted)
         }
 
-        /// Takes what the page cache holds; how many bytes. What it does not hold the kernel begins to read all the same (filemap_get_pages
-        /// in mm/filemap.c), and a direct read then reads it again: so one page is asked for first.
+        /// Copies bytes from the page cache; returns their count. The kernel starts to read missing pages all
+        /// the same (filemap_get_pages in mm/filemap.c), and a direct read then reads them again. So one page
+        /// is probed first.
         fn read_cached(&self, offset: u64, out: &mut [u8]) -> usize {
             preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
         }
@@ -132,5 +133,6 @@ mod imp {
 
 pub(super) use imp::Source;
 
-/// Offsets, lengths and addresses of direct reads are multiples of it: a page, which every block of a disk divides.
+/// Offsets, lengths and addresses of direct reads are multiples of it: a page, a multiple of every disk's
+/// block.
 pub(super) const ALIGN: usize = 4096;

@@ -101,7 +101,7 @@ fn a_file_that_was_truncated_meanwhile_is_an_error() {
 #[test]
 fn a_file_that_no_cache_holds_is_read_once() {
     use rustix::fs::{Advice, fadvise};
-    // Of this thread alone; a kernel that does not count says nothing.
+    // Of this thread alone; `None` if the kernel does not count.
     let read_bytes = || -> Option<u64> {
         let counted = std::fs::read_to_string("/proc/thread-self/io").ok()?;
         counted.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
@@ -119,7 +119,7 @@ fn a_file_that_no_cache_holds_is_read_once() {
             assert!(read == PIECE_BYTES && is_right(memory.bytes(), offset), "{offset}");
         }
         let read = read_bytes().unwrap() - before;
-        // Beside others, the kernel may keep the page that was looked at, whose piece it then reads as well.
+        // Beside other tests, the kernel may keep the probed page and then reads its piece as well.
         assert!(read < bytes as u64 * 3 / 2, "{read} bytes read of a file of {bytes}");
     }
 }

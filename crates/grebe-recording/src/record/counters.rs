@@ -1,4 +1,4 @@
-//! What a recorder counts, of itself and of its disks.
+//! Counters of a recorder and of its disks.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use grebe_flow::Counters;
 use super::Stripes;
 use crate::disk::{DiskReport, WriteWay};
 
-/// The counters of a recorder on so many disks.
+/// Counter names of a recorder on `disks` disks.
 pub(super) fn names(disks: usize) -> &'static [&'static str] {
     if disks > 1 { SEVERAL_DISKS } else { ONE_DISK }
 }
@@ -104,7 +104,7 @@ pub(super) const FRAMES: usize = 2;
 pub(super) const ANNOTATIONS: usize = 3;
 pub(super) const LEFT_OUT: usize = 4;
 pub(super) const PARTS: usize = 5;
-/// The first of those of all disks, and how many they are.
+/// Index of the first counter that each disk has, and their number.
 const DISK: usize = 6;
 const DISK_VALUES: usize = 9;
 /// Samples that were lost with a disk.

@@ -17,13 +17,13 @@ use crate::ring::RingPlan;
 use crate::rotate::Rotate;
 use crate::sigmf::{Base, Closing, Prepared, SigmfSettings, prepare};
 
-/// Which parts stay on the disk, beside the one that is written.
+/// Parts to keep on the disk, besides the current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     All,
-    /// So many bytes, with the one that is written.
+    /// Bytes, including the current one.
     Bytes(u64),
-    /// So many of the newest.
+    /// Number of newest parts.
     Parts(u64),
 }
 
@@ -33,16 +33,16 @@ pub(super) struct Series {
     base: Base,
     rotate: Rotate,
     keep: Keep,
-    /// Of the part that is written; 0 before the first.
+    /// Number of the current part; 0 before the first.
     number: u64,
-    /// The next one, which a thread creates while this one is written: a disk that stalls then holds nobody up.
+    /// The next part. A thread creates it during the current one, so that a stalled disk blocks nobody.
     next: Option<JoinHandle<Result<(Prepared, NameLock), Error>>>,
-    /// Those that are being closed.
+    /// Parts that are closing.
     closing: VecDeque<JoinHandle<Result<(), Error>>>,
 }
 
 impl Series {
-    /// The parts of `base` from here on: behind those that are there.
+    /// The next parts of `base`, after the existing ones.
     pub(super) fn new(base: Base, rotate: Rotate, keep: Keep) -> Result<Self, Error> {
         let setting = |what, got: String, must| Err(ProcessError::Setting { what, got, must }.into());
         match rotate {
@@ -58,7 +58,7 @@ impl Series {
         Ok(Self { base, rotate, keep, number, next: None, closing: VecDeque::new() })
     }
 
-    /// The parts of a ring, behind those that an earlier recorder left of it.
+    /// The parts of a ring, after those of an earlier recorder.
     ///
     /// # Errors
     /// [`Error::Room`] where the disk has no room for it.
@@ -105,14 +105,14 @@ impl Series {
             self.next.take().map(|next| next.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         let next = match next {
             Some(Ok(next)) => next,
-            // What was in the way may not be any more.
+            // The obstacle may be gone.
             Some(Err(_)) | None => create(&self.base.part(self.number + 1), settings, past_cache)?,
         };
         self.number += 1;
         Ok(next)
     }
 
-    /// Whether a part is full that has so many samples, which span so many of the signal.
+    /// Whether a part with this number of samples, spanning `span_samples` of the signal, is full.
     pub(super) fn is_full(&self, header: &Header, samples: u64, span_samples: u64) -> bool {
         match self.rotate {
             Rotate::After(time) => span_samples >= samples_of(time, header.sample_rate_hz),
@@ -120,7 +120,7 @@ impl Series {
         }
     }
 
-    /// Closes a part, and then removes the oldest for which there is no more room, while others go on.
+    /// Closes a part, then removes the oldest without room, while others continue.
     pub(super) fn close(&mut self, part: Closing) -> Result<(), Error> {
         // A disk that cannot keep up with the closing holds up the recorder before it runs out of threads.
         while self.closing.len() >= CLOSING_MAX {
@@ -138,7 +138,7 @@ impl Series {
         Ok(())
     }
 
-    /// What went wrong with parts that are closed by now.
+    /// Checks for errors of closed parts.
     pub(super) fn check(&mut self) -> Result<(), Error> {
         while self.closing.front().is_some_and(JoinHandle::is_finished) {
             self.settle_one()?;
@@ -168,7 +168,7 @@ fn create(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<(Pr
     Ok((prepare(base, settings, past_cache)?, name))
 }
 
-/// The files of the parts that are there, and their bytes, by number. Those of other recordings are none of them.
+/// The existing parts: their files and bytes, by number. Excludes other recordings.
 fn parts(base: &Base) -> BTreeMap<u64, Vec<(PathBuf, u64)>> {
     let mut parts: BTreeMap<u64, Vec<(PathBuf, u64)>> = BTreeMap::new();
     for entry in fs::read_dir(folder_of(base)).into_iter().flatten().flatten() {
@@ -192,7 +192,7 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         return;
     }
     let mut parts = parts(base);
-    // Those behind it are being written.
+    // Later parts are still being written.
     parts.split_off(&newest);
     let mut sum_bytes: u64 = parts.values().map(|files| bytes_of(files)).sum();
     // The one that is written will be as large as the last that was closed.
@@ -205,17 +205,17 @@ fn tidy(base: &Base, newest: u64, keep: Keep) {
         };
         let Some((_, mut files)) = parts.pop_first().filter(|_| !is_kept) else { return };
         sum_bytes -= bytes_of(&files);
-        // What names others goes first: a recording without its samples is never seen.
+        // Files that name others go first: a recording never appears without its samples.
         files.sort_by(|(one, _), (other, _)| removal_order(one).cmp(&removal_order(other)));
         for (path, _) in files {
-            // Whoever still reads it keeps it until then; where it cannot be removed, it is tried again with the next part.
+            // A reader keeps an open file until it closes it. A failed removal is retried with the next part.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// The collection names recordings, and their metadata samples: a recorder that is killed between two files leaves none that names what is gone.
-/// The first channel stands for all of them.
+/// The collection names recordings, and their metadata name samples: a recorder killed between two removals
+/// leaves no reference to a missing file. The first channel stands for all of them.
 fn removal_order(path: &Path) -> (u8, &Path) {
     let order = match path.extension().and_then(OsStr::to_str) {
         Some("sigmf-collection") => 0,
@@ -232,12 +232,12 @@ fn bytes_of(files: &[(PathBuf, u64)]) -> u64 {
 const PART_BYTES_MIN: u64 = 1_000_000;
 const CLOSING_MAX: usize = 8;
 
-/// Where the rate is unknown, a duration is no number of samples, and does not end the recording.
+/// With an unknown rate a duration has no number of samples, and does not end the recording.
 pub(super) fn samples_of(duration: Duration, rate_hz: f64) -> u64 {
     if rate_hz > 0.0 { (duration.as_secs_f64() * rate_hz).round() as u64 } else { u64::MAX }
 }
 
-/// Of one sample of each channel.
+/// Bytes of one sample of each channel.
 pub(super) fn frame_bytes(header: &Header) -> u64 {
     header.format.bytes() as u64 * u64::from(header.channel_count)
 }

@@ -1,4 +1,4 @@
-//! Where a recording goes: to one disk, or to several that take turns.
+//! Destination of a recording: one disk, or several in turn.
 //!
 //! ```text
 //!   frames --> Stripes --+--> SigmfWriter, Disk --> /disk1/NAME    stripe 0, 2, 3, ...
@@ -31,11 +31,11 @@ use crate::sigmf::{Base, SigmfSettings, SigmfWriter, StripeSet};
 pub struct LeftOut {
     /// The recording on it.
     pub path: PathBuf,
-    /// What a person should know.
+    /// Notice for the user.
     pub why: String,
 }
 
-/// What became of one of several disks.
+/// State of one of several disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DiskState {
     Good,
@@ -46,20 +46,20 @@ pub(super) enum DiskState {
 /// The disks of a recording.
 #[derive(Debug)]
 pub(crate) struct Stripes {
-    /// Those that take part; at least one.
+    /// Active disks; at least one.
     lanes: Vec<Lane>,
     left_out: Vec<Closed>,
-    /// Whose turn it is, once the first has begun.
+    /// The current disk, once the first has begun.
     current: usize,
     has_begun: bool,
-    /// Of this stripe so far, and at most: samples per channel.
+    /// Length and maximum of this stripe: samples per channel.
     stripe_samples: u64,
     stripe_samples_max: u64,
     /// Samples per channel that were handed over to all of them.
     whole_samples: u64,
     /// `None` for one alone.
     set: Option<StripeSet>,
-    /// Where the last stripes began in the stream, and who has them.
+    /// Begin of the last stripes in the stream, and their disks.
     recent: VecDeque<(u64, usize)>,
     news: Option<Sender<LeftOut>>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Stripes {
 struct Lane {
     /// In the order that they were named in.
     number: usize,
-    /// Where the system opens folders.
+    /// The open folder, on systems that open folders.
     folder: Option<File>,
     meta: PathBuf,
     writer: SigmfWriter,
@@ -154,7 +154,8 @@ impl Stripes {
         &mut self.lanes[0].writer
     }
 
-    /// Appends these samples of a frame, as [`SigmfWriter::write_part`] does. A disk that fails is left out, while there are others.
+    /// Appends these samples of a frame, as [`SigmfWriter::write_part`] does. A failing disk is dropped while
+    /// others remain.
     pub(super) fn write_part(&mut self, frame: &Frame<'_>, part: Range<usize>) -> Result<(), Error> {
         if part.is_empty() {
             return Ok(());
@@ -242,7 +243,7 @@ impl Stripes {
         let close = thread::Builder::new().name("sigmf-close".into()).spawn(move || close(writer));
         self.left_out.push(Closed { number, state, samples, report, closing: close.ok() });
         if let Some(news) = &self.news {
-            // Whoever asked may not listen any more.
+            // The requester may be gone.
             let _ = news.send(LeftOut { path: meta, why });
         }
         let count = self.lanes.len();
@@ -254,7 +255,7 @@ impl Stripes {
         }
     }
 
-    /// Says what the stream is from the next sample on.
+    /// Sets the description from the next sample on.
     pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
         self.lanes.iter_mut().for_each(|lane| lane.writer.describe(description.cloned()));
     }
@@ -270,7 +271,7 @@ impl Stripes {
         self.annotate_with(first_index, length_samples, rest)
     }
 
-    /// The same, with whatever an annotation says. It stands where its first sample does.
+    /// The same with any annotation fields. The annotation goes to the disk with its first sample.
     pub(crate) fn annotate_with(
         &mut self,
         first_index: u64,
@@ -288,7 +289,7 @@ impl Stripes {
         self.lanes[lane].writer.annotate_with(first_index, length_samples, rest)
     }
 
-    /// For a stream that pauses: what has waited for long enough goes to the disks.
+    /// For a stream that pauses: data that have waited long enough go to the disks.
     pub(super) fn pause(&mut self) -> Result<(), Error> {
         for lane in (0..self.lanes.len()).rev() {
             match self.lanes[lane].writer.pause() {
@@ -301,7 +302,7 @@ impl Stripes {
         Ok(())
     }
 
-    /// The same for those whose turn it is not.
+    /// The same for the other disks.
     pub(super) fn pause_others(&mut self) -> Result<(), Error> {
         if self.lanes.len() > 1 { self.pause() } else { Ok(()) }
     }
@@ -322,7 +323,7 @@ impl Stripes {
         self.lanes[0].writer.is_past_cache()
     }
 
-    /// What became of each disk: its number, its samples per channel, how it kept up.
+    /// State of each disk: its number, samples per channel, and disk report.
     pub(super) fn disks(&self) -> impl Iterator<Item = (usize, DiskState, u64, DiskReport)> + '_ {
         let open = self
             .lanes
@@ -331,7 +332,7 @@ impl Stripes {
         open.chain(self.left_out.iter().map(|it| (it.number, it.state, it.samples, it.report)))
     }
 
-    /// Writes what is left, waits until it is on the disks, and closes all.
+    /// Writes the rest, waits until it is on the disks, and closes all.
     ///
     /// # Errors
     /// As for [`SigmfWriter::finish`], of the first that fails; the others are closed.
@@ -359,13 +360,13 @@ impl Stripes {
             }
         });
         for closed in &mut self.left_out {
-            // Why it was left out has been told.
+            // Its failure is already reported.
             let _ = closed.closing.take().map(JoinHandle::join);
         }
         result
     }
 
-    /// Disks that got no sample are no part of the recording.
+    /// Disks without samples are not part of the recording.
     fn name_members(&mut self) {
         let Some(set) = &self.set else { return };
         let all = self.disks().collect::<Vec<_>>();
@@ -410,7 +411,7 @@ fn finish(writer: SigmfWriter) -> (Result<(), Error>, u64, DiskReport) {
     }
 }
 
-/// What their metadata say of each other.
+/// Cross-references in the metadata of the disks.
 fn stripe_set<'a>(bases: impl Iterator<Item = &'a Base>) -> Result<StripeSet, Error> {
     let mut recordings = Vec::new();
     for base in bases {
@@ -436,7 +437,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Below, there would be more metadata than anybody wants; above, a stripe takes seconds.
 const STRIPE_BYTES_MIN: u64 = 1 << 20;
 const STRIPE_BYTES_MAX: u64 = 1 << 30;
-/// For the metadata of a disk that is nearly full, and for what others write there meanwhile.
+/// For the metadata of a disk that is nearly full, and for other programs' writes meanwhile.
 const RESERVE_BYTES: u64 = 4 << 20;
 /// Annotations come late by a second or so.
 const RECENT_MAX: usize = 256;

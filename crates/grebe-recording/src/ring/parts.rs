@@ -1,4 +1,5 @@
-//! The parts of a ring as one line of samples. Who has a part open keeps its samples, also when the recorder has removed it.
+//! The parts of a ring as one line of samples. An open part keeps its samples, even after the recorder has
+//! removed it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -16,12 +17,12 @@ pub(super) fn recording_in(folder: &Path) -> PathBuf {
     folder.join(NAME).with_extension("sigmf-meta")
 }
 
-/// A part, up to where its recorder has said that it is good.
+/// A part, up to its recorder's known good end.
 #[derive(Debug)]
 pub(super) struct Part {
     number: u64,
     pub(super) file: SampleFile,
-    /// Where the signal is before its first sample.
+    /// Place in the signal before its first sample.
     before: Place,
 }
 
@@ -29,11 +30,11 @@ pub(super) struct Part {
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     signal: u64,
-    /// Of the sample that would follow in the stream.
+    /// Stream index of the sample that would follow.
     index: Option<u64>,
 }
 
-/// What there is of a ring.
+/// Available parts of a ring.
 #[derive(Debug)]
 pub(super) struct Parts {
     base: Base,
@@ -42,12 +43,12 @@ pub(super) struct Parts {
     /// The newest that was opened.
     newest: u64,
     end: Place,
-    /// Whether a stream of another kind follows: what came before it is all there is.
+    /// Whether a stream of another kind follows: then no more samples come.
     is_over: bool,
 }
 
 impl Parts {
-    /// Opens all of them. Where a recorder has just begun, and has not said yet that there are samples, waits for that.
+    /// Opens all parts. If a recorder has just begun and has not reported samples, waits for them.
     ///
     /// # Errors
     /// [`Error::Content`] where there are none.
@@ -65,7 +66,7 @@ impl Parts {
             std::thread::sleep(Duration::from_millis(50));
             parts.refresh();
         }
-        // Of several streams in one folder, the last.
+        // Takes the last of several streams in one folder.
         while std::mem::take(&mut parts.is_over) {
             parts.parts.clear();
             parts.end = Place::default();
@@ -78,7 +79,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Opens what is new, and what has become longer.
+    /// Opens new parts, and extends longer ones.
     pub(super) fn refresh(&mut self) {
         let first = self.parts.front().map_or(self.newest + 1, |part| part.number);
         let folder = self.base.meta();
@@ -149,18 +150,18 @@ impl Parts {
         self.parts.len()
     }
 
-    /// Behind the newest sample.
+    /// End of the newest sample.
     pub(super) fn end(&self) -> u64 {
         self.end.signal
     }
 
-    /// What changes for as long as samples are written, also while nothing is said of them: a disk that is slow holds up the metadata.
+    /// Changes while samples are written, even if the metadata lag on a slow disk.
     pub(super) fn activity(&self) -> (u64, u64, Option<SystemTime>) {
         let newest = self.parts.back().map_or((0, None), |part| part.file.data_size());
         (self.end(), newest.0, newest.1)
     }
 
-    /// Where a sample of the stream is in the signal, or would be if it had not been lost: the newest of that index.
+    /// Place of a stream index in the signal, even if the sample was lost: the newest with that index.
     pub(super) fn signal_of(&self, index: u64) -> Option<u64> {
         let (mut found, mut behind) = (None, None);
         for (begin, segment) in self.parts.iter().flat_map(Part::segments) {
@@ -177,7 +178,7 @@ impl Parts {
         found
     }
 
-    /// Where the signal is now, if its times are those of this machine's clock and it flows: what is on the disk is a little older.
+    /// Current end of the signal, if its times use this machine's clock and it flows: the disk lags slightly.
     pub(super) fn now(&self) -> Option<u64> {
         let file = &self.parts.back()?.file;
         let newest = file.time_at(file.len_samples())?;
@@ -197,7 +198,7 @@ impl Parts {
             .is_some_and(|part| !part.file.is_whole() && self.base.part(part.number).is_locked())
     }
 
-    /// Whether somebody records the ring.
+    /// Whether a recorder is writing the ring.
     pub(super) fn is_recorded(&self) -> bool {
         !self.is_over && self.base.is_locked()
     }
@@ -214,7 +215,7 @@ impl Part {
         self.file.len_samples()
     }
 
-    /// Where the signal is behind the samples before this one of its file.
+    /// Place in the signal after the samples before this one of its file.
     pub(super) fn signal_behind(&self, position: u64) -> u64 {
         let passed = self.segments().take_while(|(_, segment)| segment.position < position).last();
         passed.map_or(self.before.signal, |(begin, segment)| {
@@ -238,7 +239,7 @@ impl Part {
 }
 
 impl Place {
-    /// Goes behind a segment; where that begins.
+    /// Advances past a segment; returns its begin.
     fn pass(&mut self, segment: &Segment) -> u64 {
         // Another stream follows at once.
         let missing = self.index.map_or(0, |index| segment.first_sample_index.saturating_sub(index));
@@ -254,7 +255,8 @@ fn is_alike(one: &SampleFile, other: &SampleFile) -> bool {
     kind(one) == kind(other)
 }
 
-/// A recorder that keeps up says within a second what came. Who is older than that does not flow, or is by another clock.
+/// A recorder that keeps up reports samples within a second. An older end means that the stream has stopped,
+/// or uses another clock.
 const AGE_MAX: Duration = Duration::from_secs(2);
 
 const NAME: &str = "ring";

@@ -1,4 +1,4 @@
-//! What a ring on a disk is made of, and what it asks of the disk.
+//! Layout of a ring on a disk, and its disk load.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum RingLength {
     Bytes(u64),
 }
 
-/// What a ring is made of, and what it costs: known once its stream is.
+/// Layout and cost of a ring, known once its stream is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RingPlan {
     /// How long each of its parts is.
@@ -25,12 +25,12 @@ pub struct RingPlan {
     pub parts: u64,
     /// The most that its files take, in bytes.
     pub disk_bytes: u64,
-    /// What is written, in bytes per second; 0 where the stream does not say its rate.
+    /// Write rate in bytes per second; 0 if the stream does not state its rate.
     pub bytes_s: f64,
 }
 
 impl RingLength {
-    /// Whether a ring can be so long.
+    /// Checks whether a ring of this length is possible.
     ///
     /// # Errors
     /// [`Error::Process`] where it is too short.
@@ -82,7 +82,7 @@ impl RingPlan {
 
 const TIME_MIN: Duration = Duration::from_secs(4);
 const BYTES_MIN: u64 = 16_000_000;
-/// So many that no more than a sixteenth is kept beyond what was asked for, and so few that a folder stays short.
+/// Enough that at most a sixteenth is kept beyond the requested length, and few enough for a short folder.
 const PARTS: u64 = 16;
 const PARTS_MIN: u64 = 8;
 /// Each has files to create and close.

@@ -1,7 +1,7 @@
 //! Keeping a stretch of a ring for good, while it is being recorded or after its recorder was killed.
 //!
-//! The ring's files are all that is needed: who has them open keeps their samples, whatever the recorder removes, and nobody asks
-//! or stops the recorder. Bytes are copied by the system; a file system that can, shares them.
+//! The ring's files are sufficient: open files keep their samples, whatever the recorder removes, and no
+//! request goes to the recorder. The system copies the bytes, or shares them if the file system can.
 
 use std::fs;
 use std::ops::Range;
@@ -18,16 +18,16 @@ use crate::error::{Error, ProcessError};
 use crate::sample_file::{Annotation, SampleFile};
 use crate::sigmf::{Assembler, Base};
 
-/// Which stretch of a ring is kept.
+/// Stretch of a ring to save.
 #[derive(Debug, Clone, Default)]
 pub struct RingStretch {
-    /// So much of the signal before the moment.
+    /// Length before the moment.
     pub before: Duration,
-    /// And so much from it on.
+    /// Length after the moment.
     pub after: Duration,
     /// The moment: the sample of this index in the stream; `None`: now.
     pub at: Option<u64>,
-    /// What the recording says of the moment.
+    /// Label at the moment.
     pub label: Option<RingLabel>,
     /// Replaces a recording of the same name.
     pub overwrite: bool,
@@ -42,7 +42,7 @@ pub struct RingLabel {
     pub fields: Map<String, Value>,
 }
 
-/// What was kept of a ring.
+/// Result of saving a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingSaved {
     /// All files, the one to open first.
@@ -51,17 +51,18 @@ pub struct RingSaved {
     pub len_samples: u64,
     /// Their rate, in Hz.
     pub sample_rate_hz: f64,
-    /// Of the stretch that was asked for, what lies before the oldest sample of the ring.
+    /// Part of the requested stretch before the oldest sample of the ring.
     pub missing_before: Duration,
-    /// And what did not come: the recorder has ended, its stream stands still, or the wait was cancelled.
+    /// Part that did not arrive: the recorder has ended, its stream stands still, or the wait was cancelled.
     pub missing_after: Duration,
 }
 
 /// Keeps a stretch of the ring in a folder as a SigMF recording of its own: `to`, or a name with the time in the same folder. Returns when the
 /// stretch is complete. Any number of processes may do so at a time, also when the ring's recorder is gone.
 ///
-/// What came until the call is in it, although the disk gets it some tenths of a second later. Where the stream says no time, or another
-/// than this machine's clock, it is up to a second longer for that. `cancel` ends the wait for what is to come.
+/// Includes samples that arrived before the call, although the disk gets them some tenths of a second later.
+/// If the stream has no time, or one by another clock, it may be up to a second longer. `cancel` ends the
+/// wait for later samples.
 ///
 /// ```
 /// use grebe_recording::{Cancel, RingStretch, save_ring};
@@ -73,8 +74,9 @@ pub struct RingSaved {
 /// ```
 ///
 /// # Errors
-/// [`Error::Content`] where there is no ring; [`Error::Empty`] where no sample of the stretch is in it; [`Error::Process`] where nothing says the rate;
-/// [`Error::Room`] where the disk has no room for it beside the ring; [`Error::Exists`], [`Error::Busy`], [`Error::File`] as of any recording.
+/// [`Error::Content`] if there is no ring; [`Error::Empty`] if it has no sample of the stretch;
+/// [`Error::Process`] if the rate is unknown; [`Error::Room`] if the disk has no room for it beside the ring;
+/// [`Error::Exists`], [`Error::Busy`], [`Error::File`] as for any recording.
 pub fn save_ring(
     folder: &Path,
     to: Option<&Path>,
@@ -128,7 +130,7 @@ pub fn save_ring(
     Ok(RingSaved { files, len_samples, sample_rate_hz: rate_hz, missing_before, missing_after })
 }
 
-/// Where the moment is in the signal, and how much may have come until it that nobody can tell.
+/// Place of the moment in the signal, and the uncertainty about samples that arrived before it.
 fn find_moment(parts: &mut Parts, at: Option<u64>, slack: u64, cancel: &Cancel) -> Result<(u64, u64), Error> {
     let Some(index) = at else {
         if !parts.is_recorded() {
@@ -180,11 +182,11 @@ struct Save {
     assembler: Assembler,
     /// The stretch, in the signal.
     wanted: Range<u64>,
-    /// Behind what is copied, in the file of the oldest part.
+    /// End of the copied range, in the file of the oldest part.
     position: u64,
-    /// Where that part begins: in its own file, and in the recording.
+    /// Begin of that part: in its own file, and in the recording.
     placed: (u64, u64),
-    /// What is to be said, and of which place in the signal.
+    /// The label, and its position in the signal.
     label: Option<(u64, RingLabel)>,
     refreshed: Instant,
 }
@@ -222,7 +224,7 @@ impl Save {
             } else if end < first.file.len_samples() || !self.go_on() {
                 break;
             }
-            // What comes while a long stretch is copied must be opened before it is removed.
+            // Parts that appear during a long copy must be opened before their removal.
             if self.refreshed.elapsed() > LOOK_EVERY {
                 self.parts.refresh();
                 self.refreshed = Instant::now();
@@ -236,7 +238,7 @@ impl Save {
         if self.parts.len() < 2 || self.parts.first_is_written() {
             return false;
         }
-        // It may have been closed since it was opened last.
+        // It may have been closed since the last look.
         let len_samples = |parts: &Parts| parts.first().map(|part| part.file.len_samples());
         let before = len_samples(&self.parts);
         self.parts.refresh();
@@ -249,7 +251,7 @@ impl Save {
         true
     }
 
-    /// Enters what is said of that of a part which was copied.
+    /// Enters the metadata of the copied range of a part.
     fn say(&mut self, part: &Part) {
         let (begin, at) = self.placed;
         let copied = begin..self.position;
@@ -292,7 +294,7 @@ impl Save {
         if self.parts.len() > 1 || self.parts.is_recorded() {
             return false;
         }
-        // What its recorder wrote last.
+        // The recorder's last samples.
         let before = self.parts.end();
         self.parts.refresh();
         self.parts.len() == 1 && self.parts.end() == before
@@ -320,7 +322,7 @@ fn check_room(parts: &Parts, like: &SampleFile, to: &Path, samples: u64) -> Resu
     }
 }
 
-/// What earlier saves left that were killed.
+/// Removes leftovers of killed saves.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -347,7 +349,7 @@ fn piece_samples(file: &SampleFile) -> u64 {
 
 const PIECE_BYTES: u64 = 16 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How late a recorder that keeps up says what came.
+/// Maximum delay with which a recorder that keeps up reports samples.
 const SLACK: Duration = Duration::from_secs(1);
-/// After which a stream stands still, or its disk.
+/// Time without samples after which a stream, or its disk, counts as stopped.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,8 @@ impl SampleFile {
         self.axis_after(segment.recorded_axis?, since)
     }
 
-    /// The same by this clock, as surely as the file knows: what a later segment of the same stream says holds for earlier samples, too.
+    /// The same by this clock, with the file's best accuracy: a later segment of the same stream can refine
+    /// earlier samples.
     pub fn axis_by(&self, clock: u64, position: u64) -> Option<AxisTime> {
         let segment = self.segment_at(position);
         let stream = streams(self).find(|stream| stream.iter().any(|of| std::ptr::eq(of, segment)))?;
@@ -28,7 +29,7 @@ impl SampleFile {
         Some(AxisTime { drift_ppb, drift_error_ppb, ..surest })
     }
 
-    /// The clocks by which the file says when its samples were made; that of which it says most is first.
+    /// The clocks of the file's sample times; the one with most statements first.
     pub fn axis_clocks(&self) -> Vec<u64> {
         let mut counts: Vec<(usize, u64)> = Vec::new();
         for axis in self.segments().iter().filter_map(|segment| segment.recorded_axis) {
@@ -43,7 +44,7 @@ impl SampleFile {
         counts.into_iter().map(|(_, clock)| clock).collect()
     }
 
-    /// What a segment says, so many samples behind its begin.
+    /// The segment's time, `samples` after its begin.
     pub(crate) fn axis_after(&self, axis: AxisTime, samples: i128) -> Option<AxisTime> {
         let since_ns = (samples as f64 / self.sample_rate_hz * 1e9).round();
         match samples {
@@ -65,8 +66,8 @@ pub(crate) fn common_clock(files: &[SampleFile]) -> Option<u64> {
     known.min_by_key(|&(error_ns, _)| error_ns).map(|(_, clock)| clock)
 }
 
-/// What is said where samples of two files, which stand side by side at these positions, were made further apart than the clock can be
-/// off and than the next sample.
+/// Notice if samples of two files at these positions, side by side, differ in time by more than the clock
+/// error and one sample.
 pub(super) fn apart_words(first: (&SampleFile, u64), other: (&SampleFile, u64)) -> Option<String> {
     let by = |clock, (file, position): (&SampleFile, u64)| file.axis_by(clock, position);
     let pairs =

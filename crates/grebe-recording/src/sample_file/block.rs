@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use grebe_frame::{ChannelError, Frame, Sample, SampleFormat};
 use grebe_process::numbers::load;
 
-/// Samples of all channels, lent until the next block is asked for.
+/// Samples of all channels, on loan until the next block is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
     pub(super) bytes: &'a [u8],
@@ -17,7 +17,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The samples of a frame, for who looks at those of recordings and of streams.
+    /// The samples of a frame, for code that handles recordings and streams alike.
     pub fn of_frame(frame: &Frame<'a>) -> Self {
         let header = frame.header();
         let length = header.block_length_samples as usize;
@@ -31,7 +31,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// What its samples are.
+    /// Sample format.
     pub fn format(&self) -> SampleFormat {
         self.format
     }
@@ -46,10 +46,11 @@ impl<'a> Block<'a> {
         self.length
     }
 
-    /// The components of one channel, from 0, as numbers around zero, whatever their format: of complex samples I and Q in turn.
+    /// The components of one channel, from 0, as numbers around zero in any format; I and Q of complex
+    /// samples alternate.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     pub fn numbers(&self, channel: usize, numbers: &mut Vec<f32>) -> Result<(), ChannelError> {
         let bytes = self.channel_bytes(channel)?;
         numbers.resize(self.length * self.format.components(), 0.0);
@@ -60,7 +61,7 @@ impl<'a> Block<'a> {
     /// The samples of one channel, from 0. On a big-endian host they are a copy.
     ///
     /// # Errors
-    /// They are of another format than `T`'s, or there is no such channel.
+    /// The samples are of another format than `T`, or the channel does not exist.
     #[inline]
     pub fn channel<T: Sample>(&self, channel: usize) -> Result<Cow<'a, [T]>, ChannelError> {
         if T::FORMAT != self.format {
@@ -79,10 +80,10 @@ impl<'a> Block<'a> {
         Ok(Cow::Owned(samples))
     }
 
-    /// The bytes of one channel, from 0, as a frame has them, whatever their format.
+    /// The bytes of one channel, from 0, in the layout of a frame, in any format.
     ///
     /// # Errors
-    /// There is no such channel.
+    /// The channel does not exist.
     #[inline]
     pub fn channel_bytes(&self, channel: usize) -> Result<&'a [u8], ChannelError> {
         if channel >= self.channels {

@@ -10,14 +10,14 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(super) struct Converted {
     pub(super) conversion: Conversion,
-    /// What was read.
+    /// Format in the file.
     pub(super) from: SampleFormat,
     pub(super) window: Window,
     pub(super) saturated_samples: u64,
 }
 
 impl Converted {
-    /// Fills `window`, which has the room, with so many samples that `read` gives; it is called with memory and its stride.
+    /// Fills `window`, which has the room, with samples from `read`, which gets memory and its stride.
     pub(super) fn fill(
         &mut self,
         window: &mut Window,

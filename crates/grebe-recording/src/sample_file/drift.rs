@@ -1,4 +1,5 @@
-//! Samples that are left out or read twice where the clocks of recordings run apart, so that what was made at one time stays side by side.
+//! Skips or repeats samples where the clocks of recordings drift, so that simultaneous samples stay side by
+//! side.
 
 use grebe_frame::AxisTime;
 
@@ -6,17 +7,17 @@ use super::axis::streams;
 use super::piece::Piece;
 use super::{SampleFile, Segment};
 
-/// What of a file is read, so that it fits the first one.
+/// Pieces of a file to read, so that it fits the first one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Fitted {
     pub(super) pieces: Vec<Piece>,
-    /// Samples that are left out between others for it, and that are read twice.
+    /// Samples skipped between others, and samples repeated.
     pub(super) left_out: u64,
     repeated: u64,
 }
 
 impl Fitted {
-    /// What a person should know of it.
+    /// Notice about the fit.
     pub(super) fn words(&self, file: &SampleFile, first: &SampleFile) -> Option<String> {
         let parts = [(self.left_out, "left out"), (self.repeated, "read twice")];
         let parts: Vec<String> =
@@ -28,8 +29,9 @@ impl Fitted {
     }
 }
 
-/// Fits stretches of the same lengths, `pieces` of each file, by this clock: those of the first are cut where another has no samples
-/// beside it, and the others follow it to a sample, or to a microsecond where samples come closer. `None` where that cannot be said.
+/// Fits stretches of equal lengths, `pieces` of each file, by this clock. Those of the first file are cut
+/// where another has no samples beside it. The others follow it to one sample, or to a microsecond if samples
+/// are closer. `None` if the files do not allow it.
 pub(super) fn fit(files: &[SampleFile], pieces: &[Vec<Piece>], clock: u64) -> Option<Vec<Fitted>> {
     let courses = files.iter().map(|file| Courses::of(file, clock)).collect::<Option<Vec<_>>>()?;
     let rate_hz = files[0].sample_rate_hz;
@@ -69,7 +71,8 @@ pub(crate) struct Run {
     pub(crate) ns_per_sample: f64,
 }
 
-/// That of each segment of a file. `None` where the file does not say, or clocks run so far apart that they are none.
+/// Clock course of each segment of a file. `None` if the file does not state it, or the clocks drift
+/// implausibly far.
 pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
     let (courses, rate_hz) = (Courses::of(file, clock)?, file.sample_rate_hz);
     let run = |segment: &Segment| {
@@ -78,15 +81,15 @@ pub(crate) fn runs_by(file: &SampleFile, clock: u64) -> Option<Vec<Run>> {
         let [begin_ns, end_ns] = [0, segment.length_samples]
             .map(|behind| course.ns_at(segment.first_sample_index.saturating_add(behind), rate_hz));
         let ns_per_sample = end_ns.checked_sub(begin_ns)? as f64 / segment.length_samples as f64;
-        // Of a few samples the nanosecond to which times are said.
+        // For few samples: the nanosecond to which times are stated.
         let most_ns = DRIFT_MOST / rate_hz * 1e9 + 1.0;
         ((ns_per_sample - 1e9 / rate_hz).abs() <= most_ns).then_some(Run { begin_ns, ns_per_sample })
     };
     file.segments().iter().map(run).collect()
 }
 
-/// Stretches that follow each other in all of the files, whatever captures begin between: where each begins in each of them, and how long it
-/// is.
+/// Stretches that are contiguous in all files, across captures: the begin of each in each file, and its
+/// length.
 fn runs(pieces: &[Vec<Piece>]) -> Vec<(Vec<u64>, u64)> {
     let mut runs: Vec<(Vec<u64>, u64)> = Vec::new();
     for (number, Piece { length, .. }) in pieces[0].iter().enumerate() {
@@ -115,7 +118,7 @@ fn by_segments(file: &SampleFile, piece: Piece) -> Vec<Piece> {
     within.map(of).collect()
 }
 
-/// Where a piece begins in a file.
+/// Begin of a piece in a file.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     course: &'a Course,
@@ -156,7 +159,7 @@ struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// In samples, so many behind the begin of the piece.
+    /// In samples, `behind` after the begin of the piece.
     fn samples(&self, behind: u64) -> f64 {
         self.ours.ns_at(behind).saturating_sub(self.other.ns_at(behind)) as f64 * 1e-9 * self.rate_hz
     }
@@ -166,7 +169,8 @@ impl Shift<'_> {
         ((self.samples(behind) / quantum).round() * quantum) as i64
     }
 
-    /// From where to where in the piece the other has samples: a little less where it has none beyond, whatever is rounded on the way.
+    /// Range of the piece in which the other has samples: slightly shorter at an open end, to allow for
+    /// rounding.
     fn room(&self, length: u64) -> (u64, u64) {
         let Side { room, from, .. } = self.other;
         let (before, behind) = (from - room.0, room.1.saturating_sub(from + length));
@@ -224,7 +228,7 @@ impl Shift<'_> {
 
 /// How the samples of a stream run by a clock: a line through the times that are stated of them, of those about as sure as the surest.
 struct Course {
-    /// Where the stream ends in its file.
+    /// End of the stream in its file.
     end_position: u64,
     /// Indices and times, in order.
     knots: Vec<(u64, i64)>,
@@ -289,11 +293,12 @@ impl Course {
 const DRIFT_MOST: f64 = 0.05;
 /// Clocks run evenly within it.
 const STEP_S: f64 = 1.0;
-/// What is left out or read twice at a time, where it is more than a sample.
+/// Duration skipped or repeated at a time, if longer than a sample.
 const QUANTUM_S: f64 = 1e-6;
-/// By how much of that samples may be off before the next ones fit better: by more than half, so that none is left out and read twice again.
+/// Maximum error in these units before a correction: above half, so that no sample is skipped and then
+/// repeated.
 const OFF_MOST: f64 = 0.75;
-/// What is about as sure as what is stated to the nanosecond.
+/// Tolerance in the comparison of errors: about that of a time stated to the nanosecond.
 const SURE_NS: u64 = 5_000;
 /// 100 MB of memory: 14 hours at 20 parts in a million, in microseconds.
 const PIECES_MAX: usize = 1 << 22;

@@ -1,4 +1,4 @@
-//! What tells a recording, or a part of it, from others.
+//! Identity of a recording, or of a part of it.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl SampleFile {
         Ok(std::array::from_fn(|place| digest[place]))
     }
 
-    /// What these samples are read from, and how: the same again gives the same samples.
+    /// Source and method of reading these samples: equal values give equal samples.
     ///
     /// # Errors
     /// Those of [`fingerprint`](Self::fingerprint).
@@ -58,7 +58,7 @@ fn identity_of(source: &RawFile) -> Value {
     identity
 }
 
-/// What tells a file from others, and from what it becomes when it is changed.
+/// Identifies a file and its current content.
 pub(crate) fn file_identity(path: &Path) -> Value {
     let there = fs::metadata(path).ok();
     let bytes = there.as_ref().map_or(0, fs::Metadata::len);

@@ -3,7 +3,7 @@
 /// Samples of a file that follow each other there and where they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The first one, for who reads.
+    /// Position of the first one for the reader.
     pub(crate) at: u64,
     /// The first one in the file.
     pub(crate) from: u64,

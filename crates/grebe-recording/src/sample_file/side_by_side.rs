@@ -14,12 +14,12 @@ use super::{Alignment, Annotation, RawFile, SampleFile, Segment, Timeline, axis,
 use crate::error::{Error, ProcessError};
 
 impl SampleFile {
-    /// Recordings of one rate and format as one, whose channels are those of the first, then those of the second, and so on. Which samples
-    /// belong together says `alignment`, to the sample.
+    /// Joins recordings of one rate and format. Its channels are those of the first, then those of the
+    /// second, and so on. `alignment` determines, to the sample, which samples belong together.
     ///
-    /// Only what all of them have is there: from the latest begin to the earliest end, and where one has a gap, there is one in all. A note
-    /// says how much of each that leaves out. Indexes, times, and what is said of the whole stream are those of the first; channels without
-    /// a name get that of their file.
+    /// Contains the common range only, from the latest begin to the earliest end; a gap in one is a gap in
+    /// all. A note states how much of each is excluded. Indices, times and the stream's metadata come from
+    /// the first. Unnamed channels get the name of their file.
     ///
     /// # Errors
     /// [`Error::Field`] where their rates or formats differ, they say no times (see [`Alignment`]) or have none in common;
@@ -41,7 +41,7 @@ impl SampleFile {
                 recorded_axis: recorded.and_then(|it| it.2),
             }
         };
-        // Another stream behind the first of the first file stands on the same line here, and its indexes go on.
+        // Another stream after the first one continues here on the same line with rising indices.
         let mut segments: Vec<Segment> = pieces[0].iter().map(segment).collect();
         let first = segments[0].first_sample_index;
         let origin = timelines[0].of_position(&files[0], pieces[0][0].from);
@@ -78,10 +78,10 @@ impl SampleFile {
     }
 }
 
-/// What is read of several recordings, so that they stand side by side.
+/// Ranges of several recordings that stand side by side.
 struct Stretches {
     timelines: Vec<Timeline>,
-    /// Of each file.
+    /// Pieces of each file.
     pieces: Vec<Vec<Piece>>,
     /// How they were fitted, where their clocks run apart.
     fitted: Vec<Fitted>,
@@ -108,7 +108,7 @@ impl Stretches {
     }
 }
 
-/// What of each file is read where they stand [side by side](SampleFile::side_by_side) by time.
+/// Pieces of each file for [side by side](SampleFile::side_by_side) by time.
 pub(crate) fn pieces_by_time(files: &[SampleFile]) -> Result<Vec<Vec<Piece>>, Error> {
     Ok(Stretches::of(files, Alignment::Time)?.pieces)
 }
@@ -124,7 +124,7 @@ impl Annotation {
     }
 }
 
-/// What is said of a file whose times step back.
+/// Message about a file whose times step back.
 pub(crate) fn stepped_back(name: &Path) -> String {
     format!("{}: its times step back; what comes behind that comes as soon as it can", name.display())
 }
@@ -177,7 +177,7 @@ fn common(files: &[SampleFile], timelines: &[Timeline]) -> Vec<Vec<Piece>> {
     pieces
 }
 
-/// Where a sample of the file is read, or the first one behind it that is.
+/// Position where a sample of the file is read, or the first later one that is.
 fn place_of(position: u64, pieces: &[Piece]) -> Option<u64> {
     let piece = pieces[pieces.partition_point(|piece| piece.from + piece.length <= position)..].first()?;
     Some(piece.at + position.saturating_sub(piece.from))
@@ -189,7 +189,7 @@ fn position_of(at: u64, pieces: &[Piece]) -> u64 {
     piece.from.saturating_add(at - piece.at)
 }
 
-/// A label that stands in several of the files is one.
+/// Merges a label that is in several of the files.
 fn without_repeats(mut annotations: Vec<Annotation>) -> Vec<Annotation> {
     let mut there = HashSet::new();
     annotations.retain(|annotation| {
@@ -199,7 +199,7 @@ fn without_repeats(mut annotations: Vec<Annotation>) -> Vec<Annotation> {
     annotations
 }
 
-/// What all of them say, wherever one of them says something else.
+/// Combined descriptions, one for each position where any of them changes.
 fn describe(files: &[SampleFile], pieces: &[Vec<Piece>]) -> Vec<(u64, Arc<Description>)> {
     let begins = files
         .iter()
@@ -233,14 +233,14 @@ fn describe(files: &[SampleFile], pieces: &[Vec<Piece>]) -> Vec<(u64, Arc<Descri
     places.into_iter().map(at).collect()
 }
 
-/// What channels of a file are called that have no name.
+/// Names for the unnamed channels of a file.
 fn names_of(source: &RawFile) -> impl Iterator<Item = String> + '_ {
     let stem = source.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     (1..=source.channels())
         .map(move |channel| if source.channels() == 1 { stem.clone() } else { format!("{stem} {channel}") })
 }
 
-/// What the file labels, as far as it is read.
+/// Annotations of the file, within the pieces.
 fn annotate<'a>(file: &'a SampleFile, pieces: &'a [Piece]) -> impl Iterator<Item = Annotation> + 'a {
     file.annotations.iter().filter_map(move |annotation| {
         let position = place_of(annotation.position, pieces)?;
@@ -256,7 +256,7 @@ fn annotate<'a>(file: &'a SampleFile, pieces: &'a [Piece]) -> impl Iterator<Item
     })
 }
 
-/// How much of a file is not read, but for what is left out so that it fits.
+/// Excluded part of a file, apart from samples skipped to fit.
 fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<String> {
     let (first, last) = (pieces.first()?, pieces.last()?);
     let gaps = pieces.windows(2).map(|pair| pair[1].from.saturating_sub(pair[0].from + pair[0].length));
@@ -273,7 +273,7 @@ fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<
         .then(|| format!("{name}: samples that the others do not have are left out: {}", parts.join(", ")))
 }
 
-/// Where a stream cannot say the centre frequency of each.
+/// Centre frequencies that a stream's description cannot state for each channel.
 fn other_frequencies(files: &[SampleFile], pieces: &[Vec<Piece>]) -> Option<String> {
     let frequency = |(file, pieces): (&SampleFile, &Vec<Piece>)| {
         file.description(pieces.first()?.from)?.centre_frequency_hz

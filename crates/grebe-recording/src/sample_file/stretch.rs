@@ -44,7 +44,7 @@ impl SampleFile {
         Ok(self.part(begin..end))
     }
 
-    /// The first sample of the file that is not less than so many samples of the signal behind the first.
+    /// First position at least `samples` of the signal after the first one.
     fn position_after(&self, samples: u64) -> u64 {
         // Of the signal, up to the segment.
         let (mut begin, mut end_index) = (0u64, self.segments[0].first_sample_index);
@@ -107,7 +107,7 @@ impl SampleFile {
     /// These channels, numbered from 0, in this order.
     ///
     /// # Errors
-    /// [`Error::Process`] where there is no such channel, or none is named.
+    /// [`Error::Process`] if a channel does not exist, or none is named.
     pub fn select(mut self, channels: &[usize]) -> Result<Self, Error> {
         let must = "name channels that the recording has";
         let setting =
@@ -149,7 +149,7 @@ impl SampleFile {
         runs.map(select).collect()
     }
 
-    /// With a window for what there is now, and nothing in it.
+    /// With an empty window for the current layout.
     pub(super) fn reopen(mut self) -> Self {
         self.window = Window::new(self.format.bytes(), self.channels, self.len_samples);
         let samples = 0..self.len_samples;

@@ -9,7 +9,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct StripeMember {
     pub(crate) file: SampleFile,
-    /// Where each of its stripes begins: in its file, and in the whole.
+    /// Begin of each of its stripes: in its file, and in the whole.
     pub(crate) stripes: Vec<(u64, u64)>,
 }
 
@@ -17,16 +17,16 @@ pub(crate) struct StripeMember {
 #[derive(Debug, Clone, Copy)]
 struct Stripe {
     member: usize,
-    /// Where it begins in the whole, as it was recorded: what is lost of that leaves a hole.
+    /// Its begin in the whole as recorded: a lost stripe leaves a hole.
     start: u64,
-    /// Where it stands in the file, and in what is left of the whole.
+    /// Its position in the file, and in the remaining whole.
     piece: Piece,
 }
 
 impl SampleFile {
-    /// Recordings of one rate, format and number of channels as the one that they are together. What is missing of it is a gap.
+    /// Joins recordings of one rate, format and number of channels. A missing part is a gap.
     ///
-    /// What their annotations say of their length in the stream (`grebe:stream_samples`) holds across the stripes.
+    /// Annotation lengths in the stream (`grebe:stream_samples`) apply across the stripes.
     ///
     /// # Errors
     /// [`Error::Empty`] where none of them has a sample; [`Error::Content`] where one is striped itself.
@@ -45,7 +45,7 @@ impl SampleFile {
             let first_sample_index = segment.first_sample_index + (piece.from - segment.position);
             let behind = |last: &Segment| last.first_sample_index + last.length_samples;
             match segments.last_mut() {
-                // The next disk goes on with the next sample.
+                // The next disk continues with the next sample.
                 Some(last) if stripe.start == end && behind(last) == first_sample_index => {
                     last.length_samples += piece.length;
                 }
@@ -101,7 +101,8 @@ impl Piece {
     }
 }
 
-/// All stripes in their order, without the holes between them. A recorder that was cut off may not know a stripe to its end.
+/// All stripes in order, without the holes between them. A recorder that was cut off may not know the end of
+/// a stripe.
 fn stripes(members: &[StripeMember]) -> Vec<Stripe> {
     let mut stripes = Vec::new();
     for (number, member) in members.iter().enumerate() {
@@ -122,7 +123,7 @@ fn stripes(members: &[StripeMember]) -> Vec<Stripe> {
     stripes
 }
 
-/// An annotation that begins in this stripe, where it stands in the whole.
+/// An annotation that begins in this stripe, at its position in the whole.
 fn placed(annotation: &Annotation, piece: Piece, segments: &[Segment]) -> Annotation {
     let position = piece.at + (annotation.position - piece.from);
     let mut fields = annotation.fields.clone();
@@ -134,14 +135,14 @@ fn placed(annotation: &Annotation, piece: Piece, segments: &[Segment]) -> Annota
     Annotation { position, length_samples, fields }
 }
 
-/// How many samples of the whole so many of the stream are: what lies in a gap is left out.
+/// Samples of the whole that `stream_samples` of the stream cover, without those in gaps.
 fn length_of(position: u64, stream_samples: u64, segments: &[Segment]) -> u64 {
     let first = segments.partition_point(|segment| segment.position <= position).saturating_sub(1);
     let begin = &segments[first];
     let end_index = (begin.first_sample_index + (position - begin.position)).saturating_add(stream_samples);
     let (mut end, mut index) = (position, begin.first_sample_index);
     for segment in &segments[first..] {
-        // Another stream, or what comes behind it.
+        // Another stream, or a later segment.
         if segment.first_sample_index < index || segment.first_sample_index >= end_index {
             break;
         }
@@ -152,5 +153,5 @@ fn length_of(position: u64, stream_samples: u64, segments: &[Segment]) -> u64 {
     end.saturating_sub(position)
 }
 
-/// Of an annotation of one of several recordings that take turns: how long it is in the stream.
+/// Length in the stream of an annotation in one of several alternating recordings.
 pub(crate) const STREAM_SAMPLES: &str = "grebe:stream_samples";

@@ -1,4 +1,4 @@
-//! One line of time for several recordings: where the samples of each stand on it.
+//! A common line of time for several recordings.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,24 +6,24 @@ use super::axis::streams;
 use super::{SampleFile, Segment, axis};
 use crate::error::Error;
 
-/// Which samples of several recordings belong together.
+/// Alignment of samples of several recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Alignment {
-    /// Those that were made at the same time, by what the files say of it: by the clock of a host, where all say it by the same one
+    /// Aligns samples by their times in the files: by the clock of a host if all use the same one
     /// (`grebe:axis`), else in UTC (`core:datetime`).
     #[default]
     Time,
-    /// Those equally far behind the first sample of each file.
+    /// Aligns samples at equal distance from the first sample of each file.
     Start,
-    /// Those of the same index in the streams that were recorded: of recorders that share a clock and count alike.
+    /// Aligns samples of equal stream index: for recorders that share a clock and count alike.
     Index,
 }
 
-/// Where the segments of a recording begin, in samples of its own rate since the earliest sample of all recordings.
+/// Begins of a recording's segments, in samples of its own rate since the earliest sample of all recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Timeline {
     pub(crate) begins: Vec<u64>,
-    /// Whether a time stepped back within the file: what should have come earlier comes behind what was there.
+    /// Whether a time steps back within the file: a later sample has an earlier time.
     pub(crate) steps_back: bool,
 }
 
@@ -31,7 +31,7 @@ impl Timeline {
     /// One for each file.
     ///
     /// # Errors
-    /// [`Error::Field`], where the files do not say what the alignment needs.
+    /// [`Error::Field`] if the files lack the data for the alignment.
     pub(crate) fn of(files: &[SampleFile], alignment: Alignment) -> Result<Vec<Self>, Error> {
         let first_of = |file: &SampleFile| file.segments()[0].first_sample_index;
         match alignment {
@@ -59,7 +59,8 @@ impl Timeline {
         }
     }
 
-    /// `begin_of` says where a stream of the file begins, by its number and its segments; where it says nothing, right behind what was there.
+    /// `begin_of` gives the begin of a stream of the file, by its number and segments; `None`: directly after
+    /// the previous one.
     fn place(file: &SampleFile, begin_of: impl Fn(usize, &[Segment]) -> Option<u64>) -> Self {
         let (mut begins, mut end, mut steps_back) = (Vec::new(), 0u64, false);
         for (number, stream) in streams(file).enumerate() {
@@ -75,7 +76,7 @@ impl Timeline {
         Self { begins, steps_back }
     }
 
-    /// Where a sample of its file stands.
+    /// Place of a sample of its file.
     pub(crate) fn of_position(&self, file: &SampleFile, position: u64) -> u64 {
         let number = file.segments().partition_point(|segment| segment.position <= position).max(1) - 1;
         self.begins[number] + (position - file.segments()[number].position)

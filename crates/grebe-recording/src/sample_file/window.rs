@@ -1,4 +1,4 @@
-//! What was read of a recording.
+//! Samples read from a recording.
 
 /// A stretch of all channels in memory, channel-major.
 #[derive(Debug)]

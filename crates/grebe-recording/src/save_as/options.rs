@@ -9,26 +9,27 @@ use std::sync::atomic::AtomicU64;
 pub struct SaveOptions {
     /// Replaces a file of the same name.
     pub overwrite: bool,
-    /// What becomes of gaps in a file that cannot say where samples are missing.
+    /// Treatment of gaps in a file that cannot mark missing samples.
     pub gaps: GapPolicy,
-    /// Whether the lines of a text begin with the time of their sample, in seconds behind the first.
+    /// Start each line of a text with the time of its sample, in seconds since the first.
     pub times: bool,
-    /// What the recording itself was made of, where its own files have names of the moment: by that a file that was begun is known again.
+    /// The original source, if the recording's own files have temporary names: identifies an interrupted
+    /// file.
     pub made_from: Option<PathBuf>,
-    /// Counts the samples per channel that were written, for whoever shows it.
+    /// Counts the samples per channel written, for a progress display.
     pub done_samples: Arc<AtomicU64>,
-    /// How many of them somebody wrote before who was interrupted.
+    /// Samples that an interrupted run had already written.
     pub resumed_samples: Arc<AtomicU64>,
 }
 
-/// What becomes of missing samples in a file that cannot say so.
+/// Treatment of missing samples in a file that cannot mark them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GapPolicy {
     /// No such file is written.
     #[default]
     Refuse,
-    /// Zeros stand for them, so that what follows keeps its time.
+    /// Write zeros, so that later samples keep their time.
     Zeros,
-    /// What follows them follows at once.
+    /// Join the samples on both sides of the gap.
     Close,
 }

@@ -1,9 +1,9 @@
-//! A file that is being made, in a folder beside its place, with a note of what it is made from and how far it is: who was
-//! interrupted goes on there.
+//! A file in the making, in a folder beside its place, with a note of its source and its progress. An
+//! interrupted conversion continues there.
 //!
 //! ```text
 //!   x.wav.part/x.wav       written at the rate of the disk
-//!   x.wav.part/note.json   what it is made from, and how much of it is good; every two seconds, behind what is on the disk
+//!   x.wav.part/note.json   source and good length; every two seconds, after the data are on the disk
 //! ```
 
 use std::fs::{self, File, OpenOptions};
@@ -25,7 +25,7 @@ use crate::output::{NameLock, followed};
 /// A file that is being made.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// As it was asked for, and where that leads.
+    /// The requested path, and its resolved target.
     path: PathBuf,
     place: PathBuf,
     folder: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct Part {
     end: Appender,
     /// Appended so far.
     bytes: u64,
-    /// What is to be noted once it is written, and when that was done last.
+    /// The next mark to note once written, and the time of the last note.
     pending: Option<Mark>,
     looked: Instant,
     keeper: Option<Keeper>,
@@ -43,16 +43,16 @@ pub(super) struct Part {
 /// How far a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// Of the file.
+    /// Good bytes of the file.
     pub(super) bytes: u64,
-    /// That these bytes hold, per channel.
+    /// Samples per channel in these bytes.
     pub(super) samples: u64,
 }
 
-/// What stands beside a part.
+/// Note beside a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Note {
-    /// What it is made from, and as what.
+    /// Source and options.
     made_from: Value,
     good: Mark,
 }
@@ -66,8 +66,8 @@ struct Keeper {
 }
 
 impl Part {
-    /// Begins the file that will be `to`, or goes on with one that was begun from the same; how far it is. `bytes`: how many it will have,
-    /// where that is known.
+    /// Begins the file that will be `to`, or continues one begun from the same source; returns its progress.
+    /// `bytes`: its final size, if known.
     pub(super) fn begin(
         to: &Path,
         made_from: Value,
@@ -90,7 +90,7 @@ impl Part {
         let data = folder.join(place.file_name().unwrap_or_default());
         let mut good = open_folder(&folder, &made_from, overwrite)?;
         if good.samples == 0 {
-            // Not even the header is taken for written.
+            // Discards even the header.
             good = Mark::default();
         }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&data);
@@ -159,7 +159,7 @@ impl Part {
         self.end.write(&mut self.disk, bytes).map_err(|source| self.failed(source))
     }
 
-    /// Says that what was appended so far holds so many samples per channel.
+    /// Marks the appended bytes as `samples` samples per channel.
     pub(super) fn note(&mut self, samples: u64) {
         match self.pending {
             Some(mark) if self.end.file().good_bytes() >= mark.bytes => {
@@ -176,7 +176,7 @@ impl Part {
         }
     }
 
-    /// Leaves it to who goes on, behind so many samples per channel.
+    /// Leaves the part for a later run, at `samples` samples per channel.
     pub(super) fn leave(mut self, samples: u64) {
         self.end.finish(&self.disk);
         self.end.file().settle();
@@ -205,10 +205,10 @@ impl Part {
         file.close(self.bytes).map_err(|source| self.failed(source))?;
         self.keeper.take().map(Keeper::join);
         fs::rename(file.path(), &self.place).map_err(Error::file("create", &self.path))?;
-        // What is still there holds nothing.
+        // The remaining files are empty.
         let _ = fs::remove_dir_all(&self.folder);
         if cfg!(unix) {
-            // So that the name survives a loss of power too, where the system can.
+            // Makes the name survive a loss of power, if the system can.
             let folder = self.place.parent().filter(|folder| !folder.as_os_str().is_empty());
             let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         }
@@ -220,13 +220,13 @@ impl Part {
         Error::Write { path: self.path.clone(), source, good_samples }
     }
 
-    /// Waits for what is under way, and for the note; up to which sample that says it is good.
+    /// Waits for writes in flight and for the note; returns the sample up to which the note says it is good.
     fn settle(&mut self) -> Option<u64> {
         self.end.finish(&self.disk);
         let file = self.end.file();
         file.settle();
         if file.path().exists() {
-            // The room that was taken for more. Where it cannot be given back, it is there for whoever goes on.
+            // Returns the reserved room. If that fails, a later run can use it.
             let _ = file.file().set_len(file.good_bytes());
         }
         self.keeper.take().map(Keeper::join)
@@ -271,7 +271,7 @@ impl Keeper {
             let keep = move || {
                 while let Ok(mark) = inbox.recv() {
                     note.good = inbox.try_iter().last().unwrap_or(mark);
-                    // What cannot be noted now is noted later, or not: then less of it is good.
+                    // A failed note is retried later. Without it, less of the part counts as good.
                     if file.sync().is_ok() && note.write(&folder).is_ok() {
                         noted.store(note.good.samples, Ordering::Relaxed);
                     }
@@ -289,7 +289,7 @@ impl Keeper {
     /// Waits until all is noted; how many samples per channel are.
     fn join(self) -> u64 {
         drop(self.marks);
-        // A panic of the thread was printed; what it noted is noted.
+        // A panic of the thread is already printed; its notes stay.
         let _ = self.thread.join();
         self.noted_samples.load(Ordering::Relaxed)
     }
@@ -337,10 +337,10 @@ pub(super) fn beside(place: &Path, before: &str, behind: &str) -> PathBuf {
 }
 
 const NOTE: &str = "note.json";
-/// What a second of it has, the disk may stall.
+/// Covers a disk stall of about a second.
 const BUFFER_BYTES: usize = 128 << 20;
-/// What a killed converter loses. Each note waits until the disk has all that was written, and a disk that is read and written at its rate
-/// takes half a second for that.
+/// Bounds the loss of a killed converter. Each note waits until all written data are on the disk, which takes
+/// half a second at the disk's full rate.
 const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// Every alignment divides it.
 const TAIL_BYTES_MAX: u64 = 64 << 10;

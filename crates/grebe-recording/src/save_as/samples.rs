@@ -1,4 +1,4 @@
-//! Files of samples alone, one behind the other: how they are cut into runs, and written.
+//! Files of contiguous samples: divides them into runs, and writes them.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::kinds::{Kind, kind_of};
 use crate::path_query;
 use crate::sample_file::{Block, SampleFile, file_identity};
 
-/// How samples stand in the file.
+/// Layout of samples in the file.
 #[derive(Debug)]
 pub(super) enum Coding {
     Binary(Encoding),
@@ -25,7 +25,7 @@ pub(super) enum Coding {
 /// Samples that follow one another in the file that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
-    /// Where they stand in the recording; `None`: zeros.
+    /// Position in the recording; `None` for zeros.
     position: Option<u64>,
     /// Samples of the signal before them, gaps included.
     index: u64,
@@ -33,7 +33,7 @@ struct Run {
 }
 
 impl SampleFile {
-    /// Writes samples behind a header, into the file that will be `to`.
+    /// Writes a header and samples into the file that will be `to`.
     pub(super) fn save_samples(
         &mut self,
         to: &Path,
@@ -47,7 +47,7 @@ impl SampleFile {
         if let Some(path) = &options.made_from {
             made_from["files"] = vec![file_identity(&path_query::split(path).0)].into();
         }
-        // What becomes of it.
+        // Options that change the result.
         made_from["gaps"] = format!("{:?}", options.gaps).into();
         made_from["as"] = coding.words().into();
         let samples: u64 = runs.iter().map(|run| run.samples).sum();
@@ -104,7 +104,7 @@ impl SampleFile {
         part.publish()
     }
 
-    /// What the file will hold, in its order.
+    /// Content of the file, in order.
     fn runs(&self, gaps: GapPolicy) -> Vec<Run> {
         let mut runs = Vec::new();
         let (mut index, mut end_index) = (0, self.segments()[0].first_sample_index);
@@ -123,7 +123,7 @@ impl SampleFile {
 }
 
 impl Coding {
-    /// What tells it from another, in words to compare.
+    /// Text that identifies this coding, for comparison.
     fn words(&self) -> String {
         match self {
             Self::Binary(encoding) => format!("{encoding:?}"),
@@ -204,7 +204,7 @@ pub(super) mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// The disk that this thread writes to is full behind so many bytes.
+        /// Simulates a disk that is full for this thread after this number of bytes.
         static ROOM_BYTES: Cell<u64> = const { Cell::new(u64::MAX) };
     }
 

@@ -211,7 +211,7 @@ fn gaps_are_closed_or_filled_where_that_is_asked_for() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// From each kind of file to each other: what comes back is what was there.
+    /// Samples survive the conversion from each kind of file to each other and back.
     #[test]
     fn there_and_back_among_all_kinds_of_files_the_samples_are_the_same(
         number in 0usize..10, channels in prop_oneof![1usize..=3, Just(9)], length in 1usize..50, seed in any::<u8>(),
@@ -256,7 +256,7 @@ proptest! {
     }
 }
 
-/// Whether samples are the same; of what is not a number a text keeps no more than that.
+/// Whether samples are equal; a text keeps only the fact that a value is not a number.
 fn is_same(one: &[u8], other: &[u8], format: grebe_frame::SampleFormat) -> bool {
     let same = |bytes: usize, is_nan: &dyn Fn(&[u8]) -> bool| {
         let pairs = one.chunks(bytes).zip(other.chunks(bytes));
@@ -273,7 +273,8 @@ fn is_same(one: &[u8], other: &[u8], format: grebe_frame::SampleFormat) -> bool 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// The disk is full again and again: each time it goes on where it was, and what comes out is what one run makes.
+    /// The disk fills up repeatedly: each run continues where the last one stopped, and the result equals
+    /// that of one run.
     #[test]
     fn what_was_interrupted_goes_on_and_makes_the_same_file(
         kind in prop::sample::select(vec!["wav", "npy", "i16", "csv"]),
@@ -360,7 +361,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     open("b.i16").save_as(&place("x.wav"), &overwrite, &Cancel::default()).unwrap();
     assert_eq!(SampleFile::open(place("x.wav")).unwrap().len_samples(), 2);
     assert!(!place("x.wav.part").exists());
-    // What is nobody's part stays.
+    // Folders that belong to no part stay.
     std::fs::create_dir(place("y.npy.part")).unwrap();
     std::fs::write(place("y.npy.part/mine"), [1]).unwrap();
     let said =

@@ -16,11 +16,11 @@ use crate::error::{Error, ProcessError};
 use crate::output::NameLock;
 use crate::sample_file::{Annotation, Piece, pieces_by_time};
 
-/// Adds annotations to a recording, or to each of a collection: where its recordings stand side by side by time, each has them where it was
-/// read. How many, without those that it has already.
+/// Adds annotations to a recording, or to each recording of a collection. If its recordings are aligned by
+/// time, each gets the annotations of its own samples. Returns their number, without those present already.
 pub(crate) fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize, Error> {
     let _names = Recording::open(path)?.lock()?;
-    // Once more, as nobody else may write them now.
+    // Opens it again, because now nobody else can write the metadata.
     let Recording { base, mut metas, collection, others, places } = Recording::open(path)?;
     let mut staged = Staged::default();
     let mut added = 0;
@@ -52,11 +52,11 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 struct Recording {
     base: Base,
     metas: Vec<(Base, Value)>,
-    /// Of the channels of one stream.
+    /// The collection of the channels of one stream.
     collection: Option<Value>,
     /// Others that have sums of these metadata: of several streams, or of a channel's collection.
     others: Vec<Summing>,
-    /// Of several streams: what of each is read where they stand side by side.
+    /// Pieces of each recording that are aligned, for several streams.
     places: Vec<Vec<Piece>>,
 }
 
@@ -99,7 +99,7 @@ impl Recording {
         Ok(Self { base, metas, collection, others, places })
     }
 
-    /// Takes the names of all whose metadata will be replaced, and of what has their sums.
+    /// Locks the names of all metadata to replace, and of the files with their sums.
     fn lock(&self) -> Result<Vec<NameLock>, Error> {
         let bases = self.metas.iter().map(|(base, _)| base).chain(self.others.iter().map(Summing::base));
         let mut bases: Vec<&Base> = bases.chain([&self.base]).collect();
@@ -228,7 +228,7 @@ mod tests {
         let said: Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
         assert_eq!(said["collection"]["grebe:alignment"], "time", "all else stays");
         assert_eq!(SampleFile::open(&both).unwrap().channels(), 3);
-        // One that says no sum gets none: it is true as it is.
+        // A recording without sums gets none, and stays valid.
         let unsummed =
             json!({ "collection": { "core:version": "1.2.0", "core:streams": [{ "name": "both_1" }] } });
         std::fs::write(&both, unsummed.to_string()).unwrap();
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(said, unsummed);
     }
 
-    /// A recording of a stream that began so many milliseconds later, of samples that come a thousand a second.
+    /// Records a stream that began `later_ms` later, at 1,000 samples per second.
     fn recorded(folder: &Path, name: &str, later_ms: u64) {
         let global = json!({ "core:datatype": "ri8", "core:sample_rate": 1_000, "core:version": "1.2.0" });
         let began = format!("2026-01-02T03:04:05.{later_ms:03}Z");

@@ -1,4 +1,5 @@
-//! The annotations of a recording that is being written: where they stand in the file, which gaps make shorter than the stream.
+//! The annotations of a recording in progress, by position in the file, which has no gaps and is shorter than
+//! the stream.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,11 @@ use super::layout::Annotation;
 pub(super) struct Annotations {
     /// In order.
     closed: Vec<Entry>,
-    /// Those that may reach into segments that are not there yet, each with the index behind its last sample.
+    /// Annotations that may extend into later segments, each with the index after its last sample.
     open: Vec<(Entry, u64)>,
     /// How many came.
     count: u64,
-    /// Whose words they use.
+    /// Extensions that their fields use.
     extensions: BTreeSet<String>,
 }
 
@@ -25,20 +26,20 @@ struct Entry {
 }
 
 impl Annotations {
-    /// Enters one that ends at this index of the stream, whose newest segment goes on.
+    /// Enters an annotation that ends at this index of the stream, in its newest segment.
     pub(super) fn open(&mut self, annotation: Annotation, end_index: u64) {
         let entry = self.entry(annotation);
         self.open.push((entry, end_index));
     }
 
-    /// Enters one that stands where it will stay.
+    /// Enters an annotation at its final position.
     pub(super) fn place(&mut self, annotation: Annotation) {
         let entry = self.entry(annotation);
         self.close(entry);
     }
 
-    /// A segment begins at this sample of the file, and at this index where the stream goes on: what reaches into it becomes as much
-    /// longer, and the rest ends where the segment before did.
+    /// Notes that a segment begins at this sample of the file, and at this index if the stream continues.
+    /// Annotations that extend into it become longer; the others end with the previous segment.
     pub(super) fn interrupt(&mut self, position: u64, first_sample_index: Option<u64>) {
         for (mut entry, end_index) in std::mem::take(&mut self.open) {
             let annotation = &mut entry.annotation;
@@ -54,7 +55,7 @@ impl Annotations {
         }
     }
 
-    /// The file has so many samples, and no more come.
+    /// Fixes the length of the file: no more samples come.
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.interrupt(len_samples, None);
         self.closed.retain(|entry| entry.annotation.sample_start < len_samples);

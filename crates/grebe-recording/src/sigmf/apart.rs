@@ -16,13 +16,14 @@ use crate::summary::summary_beside;
 pub(crate) struct Apart {
     base: Base,
     folder: PathBuf,
-    /// What it replaces.
+    /// Files that it replaces.
     existing: Vec<PathBuf>,
     _name: NameLock,
 }
 
 impl Apart {
-    /// Begins a recording that will have the place of `to`. What an earlier one, killed, left in its folder is removed.
+    /// Begins a recording that will take the place of `to`. Removes leftovers of an earlier killed one from
+    /// its folder.
     pub(crate) fn create(to: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(to)?;
         let name = base.lock()?;
@@ -69,7 +70,8 @@ impl Apart {
         Ok(places)
     }
 
-    /// What names others comes behind them, the first channel behind the others: data, metadata, the collection.
+    /// Files that name others come after them, the first channel after the others: data, metadata, the
+    /// collection.
     pub(super) fn staged(&self, files: &[PathBuf], places: &[PathBuf]) -> Result<Staged, Error> {
         let mut staged = Staged::default();
         let named = || files.iter().zip(places).rev();

@@ -1,7 +1,7 @@
-//! Where the files of a recording lie: in a folder, or in a `.sigmf` archive.
+//! Location of a recording's files: a folder, or a `.sigmf` archive.
 //!
-//! An archive is a tar, in which the bytes of each file lie one behind the other: nothing is unpacked. A file in it has a path
-//! through the archive, `x.sigmf/one/one.sigmf-meta`.
+//! An archive is a tar that stores the bytes of each file contiguously: nothing is unpacked. A file in it has
+//! a path through the archive, `x.sigmf/one/one.sigmf-meta`.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -11,12 +11,12 @@ use super::layout::Base;
 use crate::error::Error;
 use crate::unpacked::{self, plain_name};
 
-/// What holds the files of a recording.
+/// Container of the files of a recording.
 #[derive(Debug)]
 pub(super) enum Files {
     Folder,
     Archive(Archive),
-    /// In a folder, but for data files that are still being copied: what they will be called, and where they lie until then.
+    /// A folder whose data files may still be arriving: their final and their current paths.
     Arriving(Vec<(PathBuf, PathBuf)>),
 }
 
@@ -39,14 +39,15 @@ pub(super) struct Archive {
 
 #[derive(Debug)]
 struct Member {
-    /// Within the archive, as it is shown.
+    /// Path within the archive, for messages.
     path: PathBuf,
     offset_bytes: u64,
     bytes: u64,
 }
 
 impl Files {
-    /// What holds the recording that `path` names, and the path of that recording: an archive may stand for the only one in it.
+    /// The container of the recording at `path`, and that recording's path: an archive may stand for its only
+    /// recording.
     pub(super) fn of(path: &Path) -> Result<(Self, PathBuf), Error> {
         let is_archive = |at: &&Path| has_archive_name(at) && (*at == path || at.is_file());
         let Some(at) = path.ancestors().find(is_archive) else {
@@ -63,7 +64,7 @@ impl Files {
             return Ok(vec![path.into()]);
         }
         let archive = Archive::open(path)?;
-        // Where there are none, or one, whoever opens the archive sees to it.
+        // The code that opens the archive handles none and one.
         let all: Vec<PathBuf> = archive.recordings().map(|inside| path.join(inside)).collect();
         Ok(if all.len() > 1 && archive.only_recording().is_err() { all } else { vec![path.into()] })
     }
@@ -82,14 +83,14 @@ impl Files {
             Files::Archive(archive) => archive.part(path),
             Files::Arriving(elsewhere) => {
                 let place = elsewhere.iter().find(|(its, _)| its == path).map(|(_, place)| place);
-                // It may have got its name meanwhile.
+                // The file may have been renamed meanwhile.
                 let opened = place.map(|place| open_file(place)).filter(Result::is_ok);
                 opened.unwrap_or_else(|| open_file(path)).map_err(failed)
             }
         }
     }
 
-    /// Whether some of the data may not have come, so that it cannot be compared with a sum.
+    /// Whether data may be missing, so that no sum can be verified.
     pub(super) fn is_arriving(&self) -> bool {
         matches!(self, Files::Arriving(_))
     }
@@ -141,7 +142,7 @@ impl Archive {
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
             let entry = match entry {
                 Ok(entry) => entry,
-                // Cut off behind what was found: whether it matters, its size says.
+                // Cut off after the members found: their sizes show whether that matters.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof && !members.is_empty() => break,
                 Err(error) => return Err(no_tar(error)),
             };
@@ -197,7 +198,7 @@ impl Archive {
 
     fn member(&self, path: &Path) -> Option<&Member> {
         let inside = path.strip_prefix(&self.path).ok()?;
-        // Where a name stands twice, the last one holds, as for whoever unpacks it.
+        // Of equal names the last one wins, as when unpacking.
         self.members.iter().rev().find(|member| member.path == inside)
     }
 
@@ -224,7 +225,7 @@ fn has_archive_name(path: &Path) -> bool {
     plain_name(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
 }
 
-/// A recording is two files: enough for what else may lie there.
+/// A recording has two files: this leaves room for others.
 const MEMBERS_MAX: usize = 100_000;
-/// Of recordings that an error lists.
+/// Recordings that an error lists.
 const NAMES_MAX: usize = 10;

@@ -23,11 +23,11 @@ pub(crate) struct Assembler {
     apart: Apart,
     to: PathBuf,
     metadata: Metadata,
-    /// Of each data file, and how many of their bytes the disk may not have yet.
+    /// The data files, and the number of their bytes that may not be on the disk.
     data: Vec<File>,
     unsynced_bytes: u64,
     len_samples: u64,
-    /// Behind the newest sample, in the stream.
+    /// Stream index after the newest sample.
     next_sample_index: Option<u64>,
     description: Option<Arc<Description>>,
 }
@@ -70,7 +70,7 @@ impl Assembler {
         self.len_samples
     }
 
-    /// Appends these samples of a recording of the same kind, with what it says of them but its annotations.
+    /// Appends these samples of a recording of the same kind, with its metadata except annotations.
     ///
     /// # Errors
     /// [`Error::File`] where the disk is full or fails.
@@ -85,13 +85,13 @@ impl Assembler {
         self.len_samples += samples.end - samples.start;
         self.unsynced_bytes += bytes;
         if self.unsynced_bytes >= UNSYNCED_BYTES_MAX {
-            // What is written through the page cache must not fill it: then everybody's writes wait.
+            // Writes through the page cache must not fill it: that would block every writer.
             self.sync()?;
         }
         Ok(())
     }
 
-    /// Enters where samples go on, where that is not said yet.
+    /// Begins a capture where samples continue, if none does.
     fn enter(&mut self, file: &SampleFile, segment: &Segment, samples: Range<u64>) {
         let begin = segment.position.max(samples.start);
         let first_sample_index = segment.first_sample_index + (begin - segment.position);

@@ -1,4 +1,4 @@
-//! Where samples go on after a gap, or another description holds.
+//! Begin of samples after a gap, or with another description.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::described::Tuning;
 use super::layout::{Capture, datetime};
 use crate::sample_file::RecordedAt;
 
-/// Where samples go on after a gap, or another description holds.
+/// Begin of samples after a gap, or with another description.
 #[derive(Debug, Clone)]
 pub(super) struct Captured {
     pub(super) position: u64,
     pub(super) first_sample_index: u64,
     pub(super) recorded_at: Option<RecordedAt>,
     pub(super) description: Option<Arc<Description>>,
-    /// Where several recordings take turns: how many samples of the whole come before it.
+    /// For alternating recordings: the samples of the whole before it.
     pub(super) stripe_start: Option<u64>,
 }
 

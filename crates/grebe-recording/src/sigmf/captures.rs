@@ -1,4 +1,4 @@
-//! Captures and annotations: where they stand in the file, whatever they are counted from.
+//! Captures and annotations: their positions in the file, whatever their origin.
 
 use std::path::Path;
 
@@ -33,7 +33,8 @@ pub(super) fn settle(meta: &mut Meta, notes: &mut Vec<String>) {
     }
 }
 
-/// What the list of captures says of the file's samples, one segment where it says nothing; and how many captures lie behind its end.
+/// Segments of the file from its captures, one segment if there are none; and the number of captures after
+/// its end.
 pub(super) fn segments(path: &Path, meta: &Meta, len_samples: u64) -> Result<(Vec<Segment>, usize), Error> {
     let offset = meta.global.offset.unwrap_or(0);
     let mut segments: Vec<Segment> = Vec::with_capacity(meta.captures.len().max(1));
@@ -59,7 +60,7 @@ pub(super) fn segments(path: &Path, meta: &Meta, len_samples: u64) -> Result<(Ve
     for (segment, end) in segments.iter_mut().zip(ends.into_iter().chain([len_samples])) {
         segment.length_samples = end.min(len_samples).saturating_sub(segment.position);
     }
-    // Of several captures at one place the last one holds; one at the very end says nothing.
+    // The last of several captures at one position wins; one at the very end covers nothing.
     segments.retain(|segment| segment.length_samples > 0);
     Ok((segments, behind))
 }
@@ -71,7 +72,7 @@ fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment
     Segment { position, length_samples: 0, first_sample_index, recorded_at, recorded_error_ns, recorded_axis }
 }
 
-/// What a person should know of the times of captures.
+/// Notice about the times of captures.
 pub(super) fn times_note(meta: &Meta) -> Option<String> {
     let times = || meta.captures.iter().filter_map(|capture| capture.datetime.as_deref());
     if let Some(other) = times().find(|text| utc_time(text).is_none()) {
@@ -87,7 +88,7 @@ pub(super) fn times_note(meta: &Meta) -> Option<String> {
     Some(format!("core:datetime of a capture is not as SigMF has it, and is read as {taken}: {other:?}"))
 }
 
-/// Which recordings take turns with it, and where its captures stand in what they are together.
+/// The set of alternating recordings, and the positions of its captures in the whole.
 pub(super) fn stripes_of(meta: &Meta) -> Option<(StripeSet, Vec<(u64, u64)>)> {
     let set = meta.global.stripes.as_ref().filter(|set| set.is_valid())?;
     let offset = meta.global.offset.unwrap_or(0);
@@ -96,7 +97,7 @@ pub(super) fn stripes_of(meta: &Meta) -> Option<(StripeSet, Vec<(u64, u64)>)> {
     (!begins.is_empty()).then(|| (set.clone(), begins))
 }
 
-/// What lies in the file, in its order; of what reaches in or out, that part.
+/// Annotations in the file, in order, cut to its range.
 pub(super) fn annotations(
     meta: Meta,
     len_samples: u64,
@@ -129,5 +130,5 @@ pub(super) fn annotations(
     taken
 }
 
-/// What SigMF allows.
+/// SigMF's limit.
 const INDEX_MAX: u64 = i64::MAX as u64;

@@ -14,19 +14,19 @@ pub(super) struct Sum {
     buffer: Vec<u8>,
 }
 
-/// Passes on what is written, and sums it.
+/// Writes through, and sums.
 pub(super) struct Summing<W> {
     inner: W,
     sum: Sha512,
 }
 
 impl Sum {
-    /// Of a file opened for reading, from its beginning.
+    /// Sums a file opened for reading, from its beginning.
     pub(super) fn new(file: File) -> Self {
         Self::from(file, 0)
     }
 
-    /// Of a file opened for reading, from byte `begin` on.
+    /// Sums a file opened for reading, from byte `begin` on.
     pub(super) fn from(file: File, begin: u64) -> Self {
         Self { file, begin, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
     }
@@ -56,7 +56,7 @@ impl<W: Write> Summing<W> {
         Self { inner, sum: Sha512::new() }
     }
 
-    /// What was wrapped, and the sum of what was written.
+    /// The wrapped writer, and the sum of the written bytes.
     pub(super) fn finish(self) -> (W, String) {
         (self.inner, hex(self.sum))
     }

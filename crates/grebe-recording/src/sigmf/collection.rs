@@ -1,9 +1,10 @@
-//! Which recordings a collection ties together, also while its file is not there.
+//! The recordings of a collection, even while its file is missing.
 //!
-//! A collection has the sums of its recordings' metadata, which cannot be replaced together with it. So its file is removed before they are
-//! and comes again behind them ([`Staged`](super::staged::Staged)): who was cut off in between leaves recordings that name their collection.
-//! Other collections may have sums of the same metadata: those of several streams, whose recordings do not name them. They stay, without these
-//! sums meanwhile ([`Summing`]).
+//! A collection has the sums of its recordings' metadata, and cannot be replaced atomically with them. So its
+//! file is removed before and written again after them ([`Staged`](super::staged::Staged)). A process killed
+//! in between leaves recordings that name a missing collection.
+//! Other collections may have sums of the same metadata: those of several streams, whose recordings do not
+//! name them. They stay, without these sums meanwhile ([`Summing`]).
 
 use std::fs::{self, File};
 use std::io;
@@ -23,9 +24,9 @@ use crate::error::Error;
 /// The recordings of a collection.
 pub(super) struct Members {
     pub(super) bases: Vec<Base>,
-    /// What a person should know.
+    /// Notice for the user.
     pub(super) note: Option<String>,
-    /// Whether they are of several streams, and stand side by side by when their samples were made.
+    /// Whether they are of several streams, aligned by sample time.
     pub(super) is_aligned: bool,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Members {
 pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Error> {
     let base = Base::of(path);
     let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");
-    // What was recorded as NAME has become a collection where it had several channels.
+    // With several channels, a recording of this name became a collection.
     if !is_collection && files.holds(&base.meta()) {
         return Ok(None);
     }
@@ -65,7 +66,7 @@ pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Err
     Ok(Some(Members { bases, note: None, is_aligned }))
 }
 
-/// What its file says, or would: it is made anew where it is missing.
+/// Content of its file, generated if the file is missing.
 pub(super) fn value(files: &Files, base: &Base, members: &Members) -> Result<Value, Error> {
     if members.note.is_none() {
         return read_json(files, &base.collection());
@@ -74,7 +75,7 @@ pub(super) fn value(files: &Files, base: &Base, members: &Members) -> Result<Val
     Ok(json!({"collection": {"core:version": VERSION, "core:streams": streams}}))
 }
 
-/// Writes it with the sums of its recordings' metadata, by their names, to take its place behind them.
+/// Writes it with the sums of its recordings' metadata, by name, to take its place after them.
 pub(super) fn stage(
     base: &Base,
     mut value: Value,
@@ -107,7 +108,7 @@ pub(super) struct Summing {
 }
 
 impl Summing {
-    /// Those that lie beside `base` and have the sum of one of these recordings, but for the collection of `own`.
+    /// Collections beside `base` with the sum of one of these recordings, except the collection of `own`.
     pub(super) fn of(base: &Base, recordings: &[Base], own: Option<&Base>) -> Result<Vec<Self>, Error> {
         let folder = base.path().parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -121,7 +122,7 @@ impl Summing {
             {
                 continue;
             }
-            // What cannot be read as one is none.
+            // An unreadable file is not a collection.
             let Ok(file) = read_json::<CollectionFile>(&Files::Folder, &path) else { continue };
             let has_sum =
                 |stream: &Stream| stream.hash().is_some() && names.iter().any(|name| name == stream.name());
@@ -153,7 +154,7 @@ impl Summing {
         staged.commit()
     }
 
-    /// With the sums that are new, to take its place behind them.
+    /// With the new sums, to take its place after the metadata.
     pub(super) fn stage(mut self, hashes: &[(String, String)], staged: &mut Staged) -> Result<(), Error> {
         for stream in streams_of(&mut self.value) {
             let hash = sum_in(hashes, stream);
@@ -188,7 +189,7 @@ pub(super) fn has_sums(base: &Base) -> bool {
     file.is_ok_and(|file| file.collection.streams.iter().all(|stream| stream.hash().is_some()))
 }
 
-/// Whether its file is there, and what sums it has are those of its recordings' metadata.
+/// Whether its file exists, and its sums match its recordings' metadata.
 pub(super) fn fits(base: &Base, members: &Members) -> bool {
     let Ok(file) = read_json::<CollectionFile>(&Files::Folder, &base.collection()) else { return false };
     file.collection.streams.iter().zip(&members.bases).all(|(stream, base)| {

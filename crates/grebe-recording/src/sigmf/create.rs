@@ -23,7 +23,7 @@ use crate::error::{Error, ProcessError};
 /// How to record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SigmfSettings {
-    /// What the samples are.
+    /// Sample format.
     pub format: SampleFormat,
     /// 1 to 255. Up to 8 have a recording each, tied together by a collection; more are interleaved in one.
     pub channels: usize,
@@ -31,17 +31,18 @@ pub struct SigmfSettings {
     pub sample_rate_hz: f64,
     /// Whether a recording of the same name is replaced.
     pub overwrite: bool,
-    /// Whether checksums of the data are entered: XXH3 of each 256 MiB, and up to 100 MB/s, or 64 MiB in all, SHA-512 as SigMF has it. They
-    /// are computed from memory while the data are written, and left out where the writing leaves no time for it.
+    /// Store checksums of the data: XXH3 of each 256 MiB; also SHA-512, as in SigMF, up to 100 MB/s or 64 MiB
+    /// in all. They are computed from memory during the write, and omitted if time is short.
     pub checksum: bool,
-    /// Memory for what waits for the disk: as long as that lasts, the disk may stall. Touched as it is needed.
+    /// Memory for data that wait for the disk; it bounds the stall that the disk may have. Touched only as
+    /// needed.
     pub buffer_bytes: usize,
     /// Whether a summary is made meanwhile, beside the recording, so that a scope shows all of it at once: of 32 MiB and more, in up
     /// to 8 channels, where there is processor time left.
     pub summary: bool,
     /// How the data are written.
     pub way: WriteWay,
-    /// What a person should know of the recording.
+    /// Description for readers.
     pub description: Option<String>,
 }
 
@@ -126,12 +127,12 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
         let channels = first..first + metadata.channels;
         parts.push(DataFile::create(recording.data(), settings, channels, past_cache, &mut data)?);
     }
-    // What is in the way of the metadata is found now, and not behind the first samples.
+    // Finds obstacles to the metadata now, not after the first samples.
     drop(metadata.stage(&State { is_closed: false, is_durable: false, sums: &[] })?);
     let mut files = Vec::new();
     files.extend(metadata.collection.as_ref().map(Base::collection));
     files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
-    // What is killed while the data take their places leaves no metadata that say something else of them.
+    // A process killed while the data take their places must leave no metadata that contradict them.
     let (replaced, stale): (Vec<_>, Vec<_>) = existing.into_iter().partition(|path| files.contains(path));
     for path in replaced.iter().rev().filter(|path| !is_data(path)) {
         data.remove_first(path)?;
@@ -148,13 +149,14 @@ impl Prepared {
         self
     }
 
-    /// What a process leaves that is killed behind so many of the steps by which the data get their names; whether that was before the last.
+    /// Simulates a process killed after `steps` of the steps that name the data; returns whether that was
+    /// before the last.
     #[cfg(test)]
     pub(super) fn kill_behind(self, steps: usize) -> bool {
         self.unnamed.data.kill_behind(steps)
     }
 
-    /// Begins the recording: nothing is asked of the disk.
+    /// Begins the recording, without a request to the disk.
     pub(super) fn begin(self) -> Result<Begun, Error> {
         let Self { parts, metadata, unnamed, checksum, files } = self;
         let data = parts.iter().map(|part| part.end.file().clone()).collect();
@@ -205,7 +207,7 @@ impl DataFile {
         Ok(Self { end: Appender::new(file), format: settings.format, channels })
     }
 
-    /// Of one sample of each channel.
+    /// Bytes of one sample of each channel.
     pub(super) fn frame_bytes(&self) -> usize {
         self.format.bytes() * self.channels.len()
     }
@@ -236,12 +238,13 @@ pub(super) fn existing_files(base: &Base, settings: &SigmfSettings) -> Vec<PathB
     existing(base, settings.data_files())
 }
 
-/// Files in the way of a recording: its own, and those of the recording or collection that has its name.
+/// Existing files that collide with a recording: its own, and files of a recording or collection with its
+/// name.
 fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
     let mut paths = vec![base.collection(), base.meta(), base.data()];
     let own = (0..data_files).filter(|_| data_files > 1).map(|channel| base.channel(channel));
     paths.extend(own.flat_map(|recording| [recording.meta(), recording.data()]));
-    // Of an old collection, only the recordings that it names: NAME_ch7 may belong to somebody else.
+    // Takes only the recordings that an old collection names: NAME_ch7 may be another user's.
     let old = members(&Files::Folder, &base.collection()).ok().flatten();
     let old = old.map_or(Vec::new(), |old| old.bases);
     for recording in (0..MAX_CHANNELS as usize).map(|channel| base.channel(channel)) {
@@ -257,5 +260,5 @@ fn existing(base: &Base, data_files: usize) -> Vec<PathBuf> {
 /// A seventh of a second at 1.8 GB/s, and seconds at the rates of most.
 const BUFFER_BYTES: usize = 256 << 20;
 const SUM_WHILE_RECORDING_BYTES_PER_SECOND: f64 = 100e6;
-/// What SigMF allows.
+/// SigMF's limit.
 const RATE_HZ_MAX: f64 = 1e12;

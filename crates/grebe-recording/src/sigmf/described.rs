@@ -1,5 +1,5 @@
-//! What a stream says it is, in the words of a recording's metadata: what holds for all of it stands in `global`, what may change
-//! on the way in the captures.
+//! A stream's description in SigMF metadata: constant fields in `global`, fields that may change in the
+//! captures.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 
 use super::layout::{Capture, Meta};
 
-/// Where in a file something else holds, and what.
+/// Descriptions by their first position in a file.
 pub(super) type Described = Vec<(u64, Arc<Description>)>;
 
-/// What a capture says of its samples.
+/// Capture fields that describe its samples.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Tuning<'a> {
     frequency_hz: Option<f64>,
     bandwidth_hz: Option<f64>,
     gain_db: Option<f64>,
     channels: Option<&'a [ChannelDescription]>,
-    /// What others say of it.
+    /// Fields of other programs.
     rest: Option<&'a Map<String, Value>>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Whether a capture has to begin where this holds, behind one where `before` does.
+    /// Whether this requires a new capture after one with `before`.
     pub(super) fn differs(&self, before: &Self) -> bool {
         let numbers = |tuning: &Self| (tuning.frequency_hz, tuning.bandwidth_hz, tuning.gain_db);
         let has_other_channels =
@@ -90,7 +90,7 @@ pub(super) fn global(
                 centre_frequency_hz: None,
                 bandwidth_hz: None,
                 gain_db: None,
-                // It holds for the producer's clock, which nobody can read any more; the captures have the time.
+                // It refers to the producer's clock, which is gone; the captures have the time.
                 clock: None,
                 recorded_at: None,
                 recorded_error_ns: None,
@@ -133,7 +133,7 @@ fn declare(fields: &mut Map<String, Value>, uses: &[&str]) {
     }
 }
 
-/// What the metadata say of the stream, from which sample of the file on; nothing where they say nothing.
+/// Descriptions in the metadata by position in the file; empty if there are none.
 pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut Vec<String>) -> Described {
     let mut fields = meta.global.rest.clone();
     fields.retain(|name, _| !NOT_OF_ALL.contains(&name.as_str()));
@@ -166,7 +166,7 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
             ..whole.clone()
         };
         last = Some(tuning);
-        // Of several captures at one place the last one holds.
+        // The last of several captures at one position wins.
         found.pop_if(|(before, _)| *before == position);
         found.push((position, Arc::new(description)));
     }
@@ -194,7 +194,8 @@ pub(super) fn say_bits(described: &mut Described, bits: u32) {
     }
 }
 
-/// Those of a collection, of which each recording has so many channels: the channels of all, beside what the first one says.
+/// Joins the descriptions of a collection whose recordings have the given numbers of channels: all channels,
+/// with the other fields of the first.
 pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
     let mut places: Vec<u64> = recordings.iter().flat_map(|(_, found)| found.iter().map(|it| it.0)).collect();
     places.sort_unstable();
@@ -217,10 +218,10 @@ pub(super) fn join(recordings: &[(usize, Described)]) -> Described {
     places.into_iter().map(at).collect()
 }
 
-/// How a description carries what a capture says beyond the words of this program.
+/// Key under which a description carries capture fields unknown to grebe.
 const CAPTURE: &str = "grebe:capture";
 
-/// What a recorder says of its files, whatever the stream says.
+/// Fields that the recorder sets itself, whatever the stream contains.
 const RECORDERS_OWN: [&str; 15] = [
     CAPTURE,
     "core:datatype",
@@ -238,7 +239,7 @@ const RECORDERS_OWN: [&str; 15] = [
     "grebe:checksums",
     "core:sample_start",
 ];
-/// What a stream says of a moment, or what belongs to the file; whoever writes it into `global` means something else.
+/// Fields of a moment, or of the file; in `global` of another program they mean something else.
 const NOT_OF_ALL: [&str; 10] = [
     CAPTURE,
     "core:extensions",

@@ -1,4 +1,4 @@
-//! SigMF 1.2 as it is read and written: which files a recording has, and their fields in the specification's order.
+//! Reading and writing SigMF 1.2: the files of a recording, and their fields in the specification's order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::unpacked::is_packed;
 pub(crate) struct Base(PathBuf);
 
 impl Base {
-    /// Of any file of the recording; a name without one of SigMF's extensions is the base itself.
+    /// Base of any file of the recording; a name without a SigMF extension is the base itself.
     pub(crate) fn of(path: &Path) -> Self {
         let known = path
             .extension()
@@ -31,7 +31,7 @@ impl Base {
         Self(if known { path.with_extension("") } else { path.into() })
     }
 
-    /// Of a recording to be made: where its own file leads, by symbolic links.
+    /// Base of a recording to be made, after following the symbolic links of its own file.
     pub(crate) fn to_record(path: &Path) -> Result<Self, Error> {
         Self::check_to_record(path)?;
         if path.is_dir() {
@@ -123,12 +123,12 @@ impl Base {
         self.0.with_file_name(format!(".{}.sigmf-lock", self.name()))
     }
 
-    /// Of a recording that lies beside this one.
+    /// Base of a recording beside this one.
     pub(super) fn beside(&self, name: &str) -> Self {
         Self(self.0.with_file_name(name))
     }
 
-    /// Of channel `channel` (from 0) of a collection; the files count from 1.
+    /// Base of channel `channel` (from 0) of a collection; the files count from 1.
     pub(super) fn channel(&self, channel: usize) -> Self {
         Self(self.with(&format!("_ch{}", channel + 1)))
     }
@@ -143,7 +143,7 @@ impl Base {
         Self(self.with(&format!("_{number:0PART_DIGITS$}")))
     }
 
-    /// Of which part a file of this name is.
+    /// Number of the part with a file of this name.
     pub(crate) fn part_number(&self, file_name: &str) -> Option<u64> {
         let rest = file_name.strip_prefix(&self.name())?.strip_prefix('_')?;
         let (rest, extension) = rest.split_once('.')?;
@@ -186,7 +186,7 @@ pub(super) fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "sigmf-data")
 }
 
-/// Where a file is written before it takes the place of `path`.
+/// Temporary path of a file that will take the place of `path`.
 pub(super) fn temporary(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -246,13 +246,13 @@ pub(super) struct Global {
     /// While recording: samples per channel before which no gap is missing in the captures.
     #[serde(rename = "grebe:known_samples", skip_serializing_if = "Option::is_none")]
     pub(super) known_samples: Option<u64>,
-    /// Of stretches of the data file.
+    /// Checksums of stretches of the data file.
     #[serde(rename = "grebe:checksums", skip_serializing_if = "Option::is_none")]
     pub(super) checksums: Option<Checksums>,
-    /// Which recordings on other disks take turns with this one.
+    /// Recordings on other disks that alternate with this one.
     #[serde(rename = "grebe:stripes", skip_serializing_if = "Option::is_none")]
     pub(super) stripes: Option<StripeSet>,
-    /// What the stream says of itself.
+    /// Fields of the stream's description.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -264,7 +264,7 @@ pub(super) struct Checksums {
     pub(super) algorithm: String,
     /// Bytes of each stretch; the last one is shorter.
     pub(super) stretch_bytes: u64,
-    /// Sixteen hexadecimal digits each; null where there was no time to sum.
+    /// Sixteen hexadecimal digits each; null if skipped for lack of time.
     pub(super) sums: Vec<Option<String>>,
 }
 
@@ -287,7 +287,7 @@ pub(super) struct Capture {
     pub(super) sample_start: u64,
     #[serde(rename = "core:global_index", skip_serializing_if = "Option::is_none")]
     pub(super) global_index: Option<u64>,
-    /// Where several recordings take turns: how many samples of the whole come before it.
+    /// For alternating recordings: the samples of the whole before it.
     #[serde(rename = "grebe:stripe_start", skip_serializing_if = "Option::is_none")]
     pub(super) stripe_start: Option<u64>,
     #[serde(rename = "core:header_bytes", skip_serializing_if = "Option::is_none")]
@@ -306,10 +306,10 @@ pub(super) struct Capture {
     pub(super) bandwidth: Option<f64>,
     #[serde(rename = "capture_details:gain", skip_serializing_if = "Option::is_none")]
     pub(super) gain: Option<f64>,
-    /// Where they are others than `global` says.
+    /// Channels, if they differ from `global`.
     #[serde(rename = "grebe:channels", skip_serializing_if = "Option::is_none")]
     pub(super) channels: Option<Vec<ChannelDescription>>,
-    /// What others say of it: where the receiver was, and more.
+    /// Fields of other programs, such as the receiver's position.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -321,7 +321,7 @@ pub(super) struct Annotation {
     /// `None`: to the end of the file.
     #[serde(rename = "core:sample_count", skip_serializing_if = "Option::is_none")]
     pub(super) sample_count: Option<u64>,
-    /// Its label, and what else it says.
+    /// The label and other fields.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -340,12 +340,12 @@ pub(super) struct Collection {
     pub(super) description: Option<String>,
     #[serde(rename = "core:extensions", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) extensions: Vec<Value>,
-    /// `time`: its recordings are of several streams, and stand side by side by when their samples were made.
+    /// `time`: its recordings are of several streams, aligned by sample time.
     #[serde(rename = "grebe:alignment", skip_serializing_if = "Option::is_none")]
     pub(super) alignment: Option<String>,
     #[serde(rename = "core:streams", default)]
     pub(super) streams: Vec<Stream>,
-    /// What others say in it.
+    /// Fields of other programs.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
 }
@@ -373,7 +373,7 @@ impl Stream {
         }
     }
 
-    /// The sum of its metadata, where that is said.
+    /// The sum of its metadata, if stated.
     pub(super) fn hash(&self) -> Option<&str> {
         match self {
             Stream::Object { hash, .. } => hash.as_deref(),
@@ -402,7 +402,7 @@ const EXTENSIONS: [&str; 3] = ["sigmf-meta", "sigmf-data", "sigmf-collection"];
 
 const XXH3: &str = "xxh3-64";
 
-/// Files stand in their order in a folder: of ten seconds each, for four months.
+/// Files sort in order in a folder: with ten seconds each, for four months.
 const PART_DIGITS: usize = 6;
 
 pub(super) const VERSION: &str = "1.2.0";
@@ -410,7 +410,7 @@ pub(super) const VERSION: &str = "1.2.0";
 /// How recordings of a collection are aligned that begin when they do.
 pub(super) const BY_TIME: &str = "time";
 
-/// `core:recorder` while recording. Where it says so afterwards, the recorder was cut off.
+/// `core:recorder` while recording. If it is still there afterwards, the recorder was cut off.
 pub(super) const NOT_CLOSED: &str = ", not closed";
 
 fn list<S: Serializer, T: Serialize>(
@@ -434,5 +434,5 @@ pub(super) fn is_plain_name(name: &str) -> bool {
     matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
 }
 
-/// Of more channels, a file for each is more than a person can handle.
+/// For more channels, a file each would be too many to handle.
 pub(super) const CHANNELS_APART_MAX: usize = 8;

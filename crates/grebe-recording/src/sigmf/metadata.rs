@@ -1,4 +1,4 @@
-//! What the metadata of a recording say.
+//! Content of a recording's metadata.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,9 +24,9 @@ use crate::error::Error;
 pub(super) struct State<'a> {
     /// Or samples are still to come.
     pub(super) is_closed: bool,
-    /// So that they survive a loss of power from here on.
+    /// Whether they must survive a loss of power from here on.
     pub(super) is_durable: bool,
-    /// Of each data file, where there are any.
+    /// Sums of each data file, if any.
     pub(super) sums: &'a [Summed],
 }
 
@@ -34,16 +34,16 @@ pub(super) struct State<'a> {
 #[derive(Debug)]
 pub(super) struct Metadata {
     pub(super) format: SampleFormat,
-    /// Of each recording.
+    /// Channels of each recording.
     pub(super) channels: usize,
     /// One per channel, or one of all of them.
     pub(super) recordings: Vec<Base>,
-    /// What ties more than one together.
+    /// The collection, if there are several recordings.
     pub(super) collection: Option<Base>,
     pub(super) sample_rate_hz: f64,
-    /// What the recorder says where the stream has no notes.
+    /// The recorder's notes, used if the stream has none.
     pub(super) notes: Option<String>,
-    /// What the stream said first.
+    /// First description of the stream.
     pub(super) description: Option<Arc<Description>>,
     /// The extensions whose words captures have.
     pub(super) capture_extensions: BTreeSet<String>,
@@ -53,38 +53,38 @@ pub(super) struct Metadata {
     pub(super) annotations: Annotations,
     /// Samples per channel up to which all segments are entered.
     pub(super) known_samples: u64,
-    /// Which others take turns with it.
+    /// Recordings that alternate with it.
     pub(super) stripes: Option<StripeSet>,
 }
 
 impl Metadata {
-    /// Writes the metadata in place of what is there.
+    /// Replaces the metadata on disk.
     pub(super) fn write(&self, state: &State<'_>) -> Result<(), Error> {
         self.commit(self.stage(state)?, state)
     }
 
-    /// Gives what was written beside it its place.
+    /// Moves the staged files to their places.
     pub(super) fn commit(&self, staged: Staged, state: &State<'_>) -> Result<(), Error> {
         staged.commit()?;
-        // Until then, the name that survives a loss of power is that of older metadata, which the next ones find.
+        // Until then, the durable name is that of older metadata, and the next ones replace it.
         if state.is_closed {
             sync_folder(self.recordings[0].path());
         }
         Ok(())
     }
 
-    /// Of one sample of each channel of a recording.
+    /// Bytes of one sample of each channel of a recording.
     pub(super) fn frame_bytes(&self) -> u64 {
         (self.format.bytes() * self.channels) as u64
     }
 
-    /// Writes the metadata beside what is there.
+    /// Writes the metadata beside the existing file.
     pub(super) fn stage(&self, state: &State<'_>) -> Result<Staged, Error> {
         let mut staged = Staged::default();
         let mut streams = Vec::new();
         let durable = state.is_durable;
         let annotations = self.annotations.in_order();
-        // Who finds the first channel finds all of them.
+        // The first channel comes last, so that its presence implies all others.
         for (number, base) in self.recordings.iter().enumerate().rev() {
             let channels = number * self.channels..(number + 1) * self.channels;
             let global = self.global(state.is_closed, state.sums.get(number), channels.clone());
@@ -111,7 +111,7 @@ impl Metadata {
         Ok(staged)
     }
 
-    /// What `global` says of the channels of a recording.
+    /// Channel descriptions for `global` of a recording.
     fn described_channels(&self, channels: Range<usize>) -> Option<&[ChannelDescription]> {
         self.description.as_ref().map(|description| described::part(&description.channels, channels))
     }
@@ -159,7 +159,7 @@ impl Metadata {
         self.segments.push(segment);
     }
 
-    /// Notes what the stream is: what was said first holds for all of it.
+    /// Notes the description of the stream: the first one applies to all of it.
     pub(super) fn describe(&mut self, description: Option<&Arc<Description>>) {
         let channels = 0..self.channels * self.recordings.len();
         for name in Tuning::of(description.map(Arc::as_ref), channels).extensions() {
@@ -170,7 +170,7 @@ impl Metadata {
         self.description = self.description.take().or_else(|| description.cloned());
     }
 
-    /// Enters a stretch of the stream where it stands in the file; what lies in a gap is left out of it.
+    /// Enters a stretch of the stream at its position in the file, without the parts in gaps.
     pub(super) fn annotate(
         &mut self,
         first_sample_index: u64,
@@ -183,8 +183,8 @@ impl Metadata {
         self.annotations.open(Annotation { sample_start, sample_count, rest }, end_index);
     }
 
-    /// Where a sample of the stream stands in the file, or what follows it there. The newest segments come first: those of
-    /// a stream that began again hide older ones, and most notes are on what just happened.
+    /// Position of a stream sample in the file, or of the first one after it. Newest segments first: those of
+    /// a restarted stream hide older ones, and most notes concern recent samples.
     fn position(&self, index: u64) -> u64 {
         let mut end = u64::MAX;
         for segment in self.segments.iter().rev() {
@@ -204,7 +204,7 @@ impl Metadata {
         self.stripes = stripes;
     }
 
-    /// Leaves out what lies behind the end.
+    /// Removes entries after the end.
     pub(super) fn cut(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
         self.annotations.cut(len_samples);

@@ -1,4 +1,4 @@
-//! The metadata as a file has them: JSON, and what programs make of it that is not quite.
+//! Reads metadata files: JSON, and the invalid JSON that some programs write.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
@@ -15,7 +15,7 @@ pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Resu
     serde_json::from_slice(plain(&bytes)).map_err(|error| malformed(path, &error))
 }
 
-/// Reads the metadata of a recording, and what of them could not be taken as it stands.
+/// Reads the metadata of a recording, and notices about the parts that needed repair.
 pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>), Error> {
     let bytes = bytes_of(files, path)?;
     let text = plain(&bytes);
@@ -55,7 +55,7 @@ fn plain(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-/// The same with `null` where Python wrote `NaN`, `Infinity` or `-Infinity` outside of a text.
+/// The same with `null` where Python wrote `NaN`, `Infinity` or `-Infinity` outside a string.
 fn without_nan(text: &[u8]) -> Vec<u8> {
     let (mut out, mut rest, mut is_text) = (Vec::with_capacity(text.len()), text, false);
     while let [first, behind @ ..] = rest {
@@ -81,7 +81,7 @@ fn without_nan(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a field has to be.
+/// Required type of a field.
 #[derive(Clone, Copy)]
 enum Wanted {
     Whole,
@@ -89,7 +89,7 @@ enum Wanted {
     Text,
 }
 
-/// Makes of each field that grebe reads what it has to be, or leaves it out.
+/// Corrects or removes each field that grebe reads and that is invalid.
 fn tidy(value: &mut Value, notes: &mut Vec<String>) {
     let Some(meta) = value.as_object_mut() else { return };
     if let Some(global) = meta.get_mut("global").and_then(Value::as_object_mut) {
@@ -204,7 +204,7 @@ const CAPTURE: [(&str, Wanted); 7] = [
 
 const ANNOTATION: [(&str, Wanted); 2] = [(START, Wanted::Whole), ("core:sample_count", Wanted::Whole)];
 
-/// Numbers below are what they are as floats, too.
+/// Smaller integers are exact as floats.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Ten million captures; a longer file ends within its JSON, which is then refused.

@@ -1,8 +1,9 @@
 //! The metadata writer: a thread beside the recording that does what may take long.
 //!
-//! About once a second it waits until what was written is on the disk, then replaces the metadata, which say up to which sample the
-//! file is good and all gaps are known: what a recorder leaves that is killed, or whose power fails. It also closes the recording, so that
-//! another can begin meanwhile. The writer of the samples only sends it events.
+//! About once a second it waits until the written data are on the disk, then replaces the metadata. These
+//! state the sample up to which the file is good and all gaps are known, which is the recording after a kill
+//! or a power failure. The thread also closes the recording, so that another can begin meanwhile. The writer
+//! of the samples only sends it events.
 
 use std::fs::File;
 use std::io;
@@ -28,12 +29,12 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(super) struct MetadataWriter {
     events: Sender<Event>,
-    /// What waits in a block should go to the disk now.
+    /// Requests that data waiting in a block go to the disk now.
     cut_due: Arc<AtomicBool>,
     thread: JoinHandle<Result<Closed, Error>>,
 }
 
-/// What was recorded.
+/// Result of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Closed {
     pub(super) len_samples: u64,
@@ -45,15 +46,15 @@ pub(super) enum Event {
     Segment(Captured),
     /// One that needs no segment of its own.
     Description(Arc<Description>),
-    /// Of a stretch of the stream.
+    /// On a stretch of the stream.
     Annotation {
         first_sample_index: u64,
         length_samples: u64,
         rest: Map<String, Value>,
     },
-    /// Of a stretch of the file.
+    /// On a stretch of the file.
     Placed(Annotation),
-    /// Which others took turns with it, in the end.
+    /// Final set of alternating recordings.
     Stripes(Option<StripeSet>),
     Finish,
 }
@@ -118,7 +119,7 @@ impl Task {
             let good_samples = self.good_samples();
             let has_news = is_changed && self.unnamed.is_none() || good_samples > self.metadata.known_samples;
             if now >= next_write && has_news {
-                // Every segment that begins before these samples was told before they were written.
+                // The recorder reported each segment that begins before these samples before it wrote them.
                 if let Some(last) = self.take_events() {
                     return last;
                 }
@@ -126,7 +127,7 @@ impl Task {
                 if is_durable {
                     next_sync = now + INTERVAL;
                 }
-                // What cannot be written now is tried again, and told at the end; the metadata before stay good.
+                // A failed write is retried, and reported at the end; the previous metadata stay good.
                 is_changed = self.say(good_samples, is_durable).is_err();
                 next_write = now + self.pause(now - began, now.elapsed());
             }
@@ -143,15 +144,15 @@ impl Task {
         }
     }
 
-    /// From when metadata were begun until the next are, where these took so long to write.
+    /// Pause between two starts of writing metadata, when the last write took `took`.
     fn pause(&self, since_begin: Duration, took: Duration) -> Duration {
-        // Often at first, so that little is lost; and no more than half of the time waiting for a disk that is slow.
+        // Frequent at first, to lose little; at most half of the time waiting for a slow disk.
         let pause = since_begin.clamp(TICK, INTERVAL).max(took * 2);
         // Metadata of millions of segments take long to make: a twentieth of the time.
         if self.metadata.segments.len() > MANY_SEGMENTS { pause.max(took * 20) } else { pause }
     }
 
-    /// Writes what is known; `is_durable`: once it is on the disk.
+    /// Writes the current state; `is_durable`: after syncing the data.
     fn say(&mut self, good_samples: u64, is_durable: bool) -> Result<(), Error> {
         if is_durable {
             for file in &self.data {
@@ -173,7 +174,7 @@ impl Task {
         self.metadata.commit(staged, state)
     }
 
-    /// What every file has.
+    /// Samples that are good in every file.
     fn good_samples(&self) -> u64 {
         let good_bytes = self.data.iter().map(|file| file.good_bytes()).min().unwrap_or(0);
         good_bytes / self.metadata.frame_bytes()
@@ -227,7 +228,7 @@ impl Task {
             && self.good_samples() > 0
             && let Some(unnamed) = self.unnamed.take()
         {
-            // Nothing says what they are; the samples are there all the same.
+            // No metadata describe the samples, but they stay on the disk.
             unnamed.leave();
         }
         closed
@@ -264,7 +265,7 @@ impl Task {
         self.data.iter().for_each(|file| file.settle());
         let good_samples = self.good_samples();
         for file in &self.data {
-            // What is behind it is zeros.
+            // The file continues with zeros.
             let _ = file.close(good_samples * self.metadata.frame_bytes());
         }
         if good_samples > 0 {
@@ -276,13 +277,14 @@ impl Task {
 
 /// How late the metadata writer may notice that samples were added.
 const TICK: Duration = Duration::from_millis(50);
-/// How often metadata are written at most, and what stands in them brought to the disk.
+/// Minimum interval of writing metadata and syncing the data that they cover.
 const INTERVAL: Duration = Duration::from_millis(300);
-/// How long samples may wait until there are more. A recorder that is killed loses what comes in this time and the interval.
+/// Maximum time that samples wait for more. A killed recorder loses the samples of this time and the
+/// interval.
 const CUT_EVERY: Duration = Duration::from_millis(250);
 /// Some milliseconds of writing metadata.
 const MANY_SEGMENTS: usize = 10_000;
-/// Over all files, what is read again when the recording is closed: a tenth of a second.
+/// Bytes of all files to read again at closing: a tenth of a second.
 const CLOSING_BYTES_MAX: u64 = 64 << 20;
 /// Given up in each data file on a disk that is full, for the metadata.
 const ROOM_BYTES: u64 = 256 << 10;

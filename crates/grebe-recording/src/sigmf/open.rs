@@ -1,4 +1,4 @@
-//! Opening what a path names: a recording, a collection, or all that took turns with it.
+//! Opens the target of a path: a recording, a collection, or a set of alternating recordings.
 
 use std::path::{Path, PathBuf};
 

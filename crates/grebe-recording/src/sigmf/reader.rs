@@ -1,4 +1,4 @@
-//! Reading: what the metadata claim is checked against the data before a sample is handed out.
+//! Reading: checks the metadata against the data before it returns a sample.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::raw::RawFile;
 use crate::sample_file::{Alignment, Annotation, SampleFile, Segment};
 
-/// What was opened, and how it takes turns with others.
+/// An opened recording, and its turns with others.
 pub(super) struct Opened {
     pub(super) file: SampleFile,
     /// With where its stripes begin, in the file and in the whole.
@@ -85,7 +85,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     let segments = std::mem::take(&mut recordings[fullest].segments);
     let stripes = recordings[fullest].stripes.take();
     let (format, sample_rate_hz) = (recordings[0].source.encoding().format, recordings[0].sample_rate_hz);
-    // What ties channels together is written at the end.
+    // The collection is written at the end.
     let mut notes: Vec<String> = note.into_iter().filter(|_| !is_recorded).collect();
     for (position, recording) in recordings.iter_mut().enumerate() {
         let differs = |what, got: String| {
@@ -118,7 +118,7 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     if len_samples == 0 {
         return Err(Error::Empty { path: path.into() });
     }
-    // Ours have the same in each, and a label of one channel cannot be told from one of all.
+    // grebe writes equal annotations into each, and a label of one channel looks like one of all.
     let annotations = std::mem::take(&mut recordings[0].annotations);
     let described: Vec<_> = recordings
         .iter_mut()
@@ -131,7 +131,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     Ok(Opened { file, stripes })
 }
 
-/// Lets recordings end where all are good. Where one was closed, that is its end: then the data of all had come.
+/// Ends all recordings where all are good. A closed one determines the end, because all data had arrived
+/// then.
 fn recordings_end_together(recordings: &mut [Recording]) {
     let closed =
         recordings.iter().filter(|recording| recording.closed).map(|recording| recording.len_samples);
@@ -147,7 +148,7 @@ struct Recording {
     source: RawFile,
     sample_rate_hz: f64,
     len_samples: u64,
-    /// Those that stand in its file; behind the others, nobody may know where the gaps are.
+    /// Samples in its file; after these, gaps may be unknown.
     written_samples: u64,
     segments: Vec<Segment>,
     descriptions: Described,
@@ -177,7 +178,7 @@ impl Recording {
         let mut data = Data::open(files, base, &meta, encoding.sample_bytes() as u64 * channels)?;
         let written_samples = data.len_samples;
         if !closed {
-            // Behind that, nobody knows where the gaps are.
+            // Later gaps are unknown.
             data.len_samples = global.known_samples.unwrap_or(u64::MAX).min(written_samples);
         } else if data.odd_bytes > 0 {
             notes.push(format!(
@@ -227,7 +228,7 @@ impl Recording {
         })
     }
 
-    /// Notes that its recorder is still at it, or did not come to its end, and what is left out for that.
+    /// Notes that its recorder is still running, or did not finish, and the part excluded for that.
     fn say_open_end(&mut self, is_recorded: bool) {
         if self.closed {
             return;
@@ -243,7 +244,7 @@ impl Recording {
         self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
     }
 
-    /// It has so many samples.
+    /// Sets its length.
     fn end_at(&mut self, len_samples: u64) {
         self.segments.retain(|segment| segment.position < len_samples);
         if let Some(last) = self.segments.last_mut() {
@@ -255,19 +256,19 @@ impl Recording {
     }
 }
 
-/// The data file and where its samples stand.
+/// The data file and the position of its samples.
 struct Data {
     path: PathBuf,
     file: File,
-    /// Where its first byte stands in `file`, and how many it has.
+    /// Begin in `file`, and length.
     begin: u64,
     file_bytes: u64,
-    /// Where sample 0 stands in `file`.
+    /// Position of sample 0 in `file`.
     offset_bytes: u64,
     len_samples: u64,
-    /// Of a last sample that is not complete.
+    /// Bytes of an incomplete last sample.
     odd_bytes: u64,
-    /// Where other bytes stand between samples: where these are.
+    /// Stretches of samples, if other bytes lie between them.
     stretches: Vec<Stripe>,
 }
 
@@ -317,7 +318,7 @@ impl Data {
     }
 }
 
-/// Where samples stand whose captures have bytes of their own before them.
+/// Stretches of samples, for captures with header bytes.
 fn stretches(meta: &Meta, begin: u64, frame_bytes: u64, len_samples: u64) -> Vec<Stripe> {
     let offset = meta.global.offset.unwrap_or(0);
     let mut stretches: Vec<Stripe> = Vec::new();
@@ -334,7 +335,7 @@ fn stretches(meta: &Meta, begin: u64, frame_bytes: u64, len_samples: u64) -> Vec
     stretches
 }
 
-/// Where the samples of a recording are.
+/// The file with the samples of a recording.
 pub(super) fn data_path(base: &Base, global: &Global) -> Result<PathBuf, Error> {
     match &global.dataset {
         None => Ok(base.data()),

@@ -21,9 +21,10 @@ use crate::sample_file::SampleFile;
 use crate::unpacked::is_packed;
 use crate::wav;
 
-/// Closes a SigMF recording, or a WAV, whose recorder was cut off, in place: as far as its samples are good, and with a collection that fits its channels.
-/// Of one that took turns with others on other disks, all that are there; of a collection of several streams each, and then what ties them. One that is
-/// whole is left as it is.
+/// Closes a SigMF recording or a WAV whose recorder was cut off, in place: up to its last good sample, with a
+/// collection that matches its channels. If recordings on several disks alternate, it closes all that are
+/// present. Of a collection of several streams it closes each, then the collection. A complete recording does
+/// not change.
 ///
 /// ```
 /// use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter, repair};
@@ -40,8 +41,8 @@ use crate::wav;
 /// ```
 ///
 /// # Errors
-/// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is still at it; [`Error::File`] where it cannot be
-/// written: what was there opens as before.
+/// As for [`SampleFile::open`](crate::SampleFile::open); [`Error::Content`] while its recorder is running;
+/// [`Error::File`] if it cannot be written: it then opens as before.
 pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
     if kind_of(path) == Some(Kind::Wav) && !is_packed(path) {
         return Ok(vec![wav::repair(path)?]);
@@ -137,7 +138,7 @@ fn close(base: &Base) -> Result<Repaired, Error> {
     let closed = metas.iter().find(|meta| !is_open(meta)).cloned();
     let mut staged = Staged::default();
     let mut hashes = Vec::new();
-    // Who finds the first channel finds all of them.
+    // The first channel comes last, so that its presence implies all others.
     for (base, mut meta) in bases.iter().zip(metas).rev() {
         if !is_open(&meta) {
             let hash = collection::sum_of(base).map_err(Error::file("read", &base.meta()))?;
@@ -171,7 +172,7 @@ fn is_open(meta: &Value) -> bool {
     recorder.is_some_and(|recorder| recorder.ends_with(NOT_CLOSED))
 }
 
-/// Leaves so many bytes of the data; how many were cut off.
+/// Shortens the data to `bytes`; returns the bytes cut off.
 fn cut(base: &Base, bytes: u64) -> Result<u64, Error> {
     let path = base.data();
     let cut = || {
@@ -184,14 +185,14 @@ fn cut(base: &Base, bytes: u64) -> Result<u64, Error> {
     cut().map_err(Error::file("write", &path))
 }
 
-/// Takes what came last from the metadata of another channel, which were written later.
+/// Takes the latest entries from another channel's metadata, which were written later.
 fn take_over(meta: &mut Value, closed: &Value) {
     let known = meta.pointer("/global/grebe:known_samples").and_then(Value::as_u64).unwrap_or(u64::MAX);
     let later = closed.get("captures").and_then(Value::as_array).into_iter().flatten();
     let later =
         later.filter(|capture| start_of(capture).is_some_and(|start| start >= known)).map(|capture| {
             let mut capture = capture.clone();
-            // What it says of the other channel.
+            // Its fields about the other channel.
             capture.as_object_mut().map(|capture| capture.remove("grebe:channels"));
             capture
         });
@@ -233,7 +234,7 @@ fn start_of(entry: &Value) -> Option<u64> {
     entry.get("core:sample_start").and_then(Value::as_u64)
 }
 
-/// The last sum of a recorder that was cut off is of a part of a stretch: nobody knows of which.
+/// The last sum of a recorder that was cut off covers an unknown part of a stretch.
 fn end_sums(global: &mut Map<String, Value>, bytes: u64) {
     let Some(checksums) = global.get_mut("grebe:checksums") else { return };
     let stretch_bytes = checksums.get("stretch_bytes").and_then(Value::as_u64).unwrap_or(0).max(1);
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(meta, expected);
     }
 
-    /// A set of two recordings of one stream each, and the path of what ties them.
+    /// A set of two recordings of one stream each, and the path of their collection.
     fn both(folder: &Path) -> PathBuf {
         let set = RecordingSet::create(&folder.join("both"), false).unwrap();
         for number in 1..=2 {

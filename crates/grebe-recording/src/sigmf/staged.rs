@@ -1,7 +1,7 @@
 //! Files under temporary names, which take their places together.
 //!
-//! They do so one after the other, and whoever is killed in between must leave nothing that contradicts itself. So what names others, or has
-//! their sums, is removed before they are replaced, and comes behind them.
+//! They take them one after the other, and a process killed in between must leave no contradiction. So files
+//! that name others, or have their sums, are removed before those are replaced, and come after them.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -62,14 +62,14 @@ impl Staged {
         Ok(sum)
     }
 
-    /// What is at `path` goes before any file takes its place: it names them, or has their sums.
+    /// Removes the file at `path` before any file takes its place: it names them, or has their sums.
     pub(super) fn remove_first(&mut self, path: &Path) -> Result<(), Error> {
         let path = followed(path).map_err(Error::file("create", path))?;
         self.steps.push_front(Step::Remove { path });
         Ok(())
     }
 
-    /// Where a file is that will have this name.
+    /// Current path of the file that will have this name.
     pub(super) fn place_of(&self, path: &Path) -> PathBuf {
         let place = followed(path).unwrap_or_else(|_| path.to_owned());
         let found = self.steps.iter().find_map(|step| match step {
@@ -89,7 +89,7 @@ impl Staged {
         self.give_names()
     }
 
-    /// The same, in their order: where one cannot have its name, it and those behind it stay as they are.
+    /// The same, in order: if one cannot get its name, it and all later ones stay as they are.
     pub(super) fn give_names(&mut self) -> Result<(), Error> {
         while let Some(step) = self.steps.front() {
             step.take()?;
@@ -98,7 +98,7 @@ impl Staged {
         Ok(())
     }
 
-    /// What a process leaves that is killed behind so many steps; whether that was before the last.
+    /// Simulates a process killed after `steps` steps; returns whether that was before the last.
     #[cfg(test)]
     pub(super) fn kill_behind(mut self, steps: usize) -> bool {
         let is_before_last = steps < self.steps.len();
@@ -127,7 +127,8 @@ impl Step {
     }
 }
 
-/// So that the new names of files beside `path` survive a loss of power too. Not every system can; the data are safe without.
+/// Makes the new names of files beside `path` survive a loss of power, where the system can. The data are
+/// safe without.
 pub(super) fn sync_folder(path: &Path) {
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

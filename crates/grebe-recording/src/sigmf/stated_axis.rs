@@ -1,4 +1,4 @@
-//! When a recording states anew how its samples relate to the clock of a host.
+//! Restatement of the relation between samples and the clock of a host.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use grebe_frame::AxisTime;
 use super::captured::Captured;
 use crate::sample_file::RecordedAt;
 
-/// What the capture that is written says of it, and whether the stream has said something since.
+/// The axis in the current capture, and whether the stream has stated another since.
 #[derive(Debug, Default)]
 pub(super) struct StatedAxis {
     stated: Option<(AxisTime, u64)>,
@@ -25,14 +25,14 @@ impl StatedAxis {
         self.is_due = true;
     }
 
-    /// Whether what it said has not been looked at.
+    /// Whether a new statement is pending.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.is_due
     }
 
-    /// Whether a capture has to begin with this sample, because the stream says of it what nobody would read off the capture before: by
-    /// another clock, elsewhere, or much surer.
+    /// Whether a capture must begin with this sample, because the stream's axis differs from an extrapolation
+    /// of the previous capture: another clock, another place, or a much smaller error.
     pub(super) fn is_outdated(
         &mut self,
         first_sample_index: u64,
@@ -52,16 +52,16 @@ impl StatedAxis {
     }
 }
 
-/// Whether what is read off an earlier statement for a sample is not what is known of it now: by another clock, elsewhere, or much less
-/// sure.
+/// Whether the extrapolation of an earlier statement is wrong for a sample: another clock, another place, or
+/// a much larger error than that of the current one.
 pub(crate) fn is_misread(read: AxisTime, now: AxisTime) -> bool {
     read.clock != now.clock
         || read.ns.abs_diff(now.ns) > now.error_ns / 2 + NOTHING_NS
         || read.error_ns > now.error_ns.saturating_mul(3).saturating_add(UNSURE_NS)
 }
 
-/// Says anew, in UTC, when captures of a stream were made before the clock of its host was measured, as `measured` says it, which follows
-/// them: so that all begin on one axis. By the clock that stamped them they stay where they are.
+/// Restates in UTC the times of captures made before the clock of their host was measured, from the later
+/// capture `measured`, so that all share one axis. By the clock that stamped them they stay.
 pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f64) {
     let Some((at, axis)) = measured.recorded_at.and_then(|at| Some((at, at.axis?))) else { return };
     if axis.error_ns == 0 || rate_hz <= 0.0 {
@@ -72,7 +72,7 @@ pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f
         let Some(stated) = capture.recorded_at.filter(|_| capture.first_sample_index <= next_index) else {
             return;
         };
-        // What was stated by the same clock, or was said anew, is as it should be.
+        // An axis by the same clock, or a restated one, is right already.
         let Some(stamped) = stated.axis.filter(|stated| stated.clock != axis.clock && stated.error_ns == 0)
         else {
             return;
@@ -88,7 +88,7 @@ pub(super) fn restate(captures: &mut [Captured], measured: &Captured, rate_hz: f
     }
 }
 
-/// What times differ by that a rate which is no whole number of nanoseconds rounds.
+/// Rounding error of times at a rate whose period is not a whole number of nanoseconds.
 const NOTHING_NS: u64 = 5_000;
 /// As sure as alignment is wanted.
 const UNSURE_NS: u64 = 50_000;

@@ -1,27 +1,27 @@
-//! Which recordings of several disks belong together, and where each of them may be.
+//! Set of recordings on several disks that belong together, and their possible paths.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Which recordings take turns.
+/// A set of alternating recordings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StripeSet {
-    /// What tells them from others of the same names.
+    /// Distinguishes them from others of the same names.
     pub(crate) id: String,
-    /// Which of them this is.
+    /// Index of this one.
     pub(crate) member: usize,
     /// The metadata of all of them, as they were when they were made: absolute paths.
     pub(crate) recordings: Vec<String>,
 }
 
 impl StripeSet {
-    /// Whether it can be what a recorder wrote.
+    /// Whether a recorder can have written it.
     pub(super) fn is_valid(&self) -> bool {
         self.member < self.recordings.len() && self.recordings.len() <= MEMBERS_MAX
     }
 
-    /// Where another of them may be: from here as it was from there, where the disks are at other places now, or where it was.
+    /// Possible paths of another member: relative to this one, if the disks have moved, or its original path.
     pub(super) fn places(&self, own: &Path, other: usize) -> [PathBuf; 2] {
         let was = PathBuf::from(&self.recordings[other]);
         let own = std::path::absolute(own).unwrap_or_else(|_| own.to_owned());
@@ -31,7 +31,7 @@ impl StripeSet {
     }
 }
 
-/// Where `other_was` is, seen from `own` as it was seen from `own_was`.
+/// Path that relates to `own` as `other_was` relates to `own_was`.
 fn moved(own: &Path, own_was: &Path, other_was: &Path) -> Option<PathBuf> {
     let common = own_was.components().zip(other_was.components()).take_while(|(a, b)| a == b).count();
     let above = own_was.components().count() - common;

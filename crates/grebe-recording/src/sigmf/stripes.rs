@@ -64,7 +64,7 @@ fn other(path: &Path, set: &StripeSet, number: usize, notes: &mut Vec<String>) -
             Ok(_) => {
                 why.get_or_insert_with(|| format!("{} is another recording", place.display()));
             }
-            // It got none before its recorder was cut off.
+            // It got no samples before its recorder was cut off.
             Err(Error::Empty { .. }) => {
                 why.get_or_insert_with(|| format!("{} holds no sample", place.display()));
             }

@@ -1,5 +1,6 @@
-//! `sigmf_validate` (from PyPI's `sigmf`) is asked where it is found: in `PATH`, or as `SIGMF_VALIDATE` says. To have it:
-//! `python3 -m venv v && v/bin/pip install sigmf && SIGMF_VALIDATE=v/bin/sigmf_validate cargo test -p grebe-stages`.
+//! Runs `sigmf_validate` (from PyPI's `sigmf`) if it is in `PATH` or named by `SIGMF_VALIDATE`. To run it:
+//! `python3 -m venv v && v/bin/pip install sigmf`,
+//! `SIGMF_VALIDATE=v/bin/sigmf_validate cargo test -p grebe-recording`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,7 +149,7 @@ proptest! {
     ) {
         let (folder, path) = scratch("cut.sigmf-meta");
         let writer = record(&path, &settings(channels), &[(5, 500), (700, 700)]);
-        // Dropped, not finished: the state that a kill leaves behind a flush.
+        // Dropped, not finished: the state after a flush and a kill.
         drop(writer);
         let mut common = u64::MAX;
         for name in names(&folder).iter().filter(|name| name.ends_with("data")).enumerate() {
@@ -443,7 +444,7 @@ fn recordings_of_other_programs_are_read() {
         fs::write(path.with_extension("sigmf-data"), data).unwrap();
         SampleFile::open(&path).unwrap()
     };
-    // Interleaved, split off a longer stream, with a header and a trailer that are no samples.
+    // Interleaved, from the middle of a longer stream, with a header and a trailer without samples.
     let mut file = open(
         json!({
             "core:datatype": "ri16_be", "core:version": "1.0.0", "core:num_channels": 2, "core:offset": 1_000,

@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::output::{NameLock, write_whole};
 use crate::sample_file::{SampleFile, common_clock};
 
-/// The names of recordings that are made together, and of what ties them: `NAME_1.sigmf-meta`, `NAME_2.sigmf-meta`, ..., and
-/// `NAME.sigmf-collection`.
+/// The names of recordings made together, and of their collection: `NAME_1.sigmf-meta`, `NAME_2.sigmf-meta`,
+/// ..., and `NAME.sigmf-collection`.
 ///
 /// ```
 /// use grebe_recording::{RecordingSet, SampleFile, SigmfSettings, SigmfWriter};
@@ -49,8 +49,9 @@ impl RecordingSet {
     /// Takes the name: `path` is it with or without one of SigMF's extensions.
     ///
     /// # Errors
-    /// [`Error::Field`] for what no recording can be called, [`Error::Busy`] while another recorder has the name, [`Error::Exists`] where a
-    /// recording or collection of that name is there and must not be overwritten, [`Error::File`] where nothing can be created there.
+    /// [`Error::Field`] for an invalid name, [`Error::Busy`] while another recorder has the name,
+    /// [`Error::Exists`] if a recording or collection of that name exists and must not be overwritten,
+    /// [`Error::File`] if nothing can be created there.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
@@ -60,13 +61,14 @@ impl RecordingSet {
         }
     }
 
-    /// What one of them is called, numbered from 1.
+    /// Path of one of them, numbered from 1.
     pub fn recording(&self, number: usize) -> PathBuf {
         self.base.numbered(number).meta()
     }
 
-    /// Before the first of these recordings begins: whoever is cut off leaves a collection of those that did, as far as they were [tied](BegunSet::tie)
-    /// by then. A collection that was there goes, since it has sums of what will be replaced.
+    /// Call before the first of these recordings begins: a recorder cut off later leaves a collection of
+    /// those that were [tied](BegunSet::tie) by then. An existing collection is removed, because it has sums
+    /// of files that will be replaced.
     ///
     /// # Errors
     /// Where a collection that is there cannot be removed.
@@ -85,8 +87,8 @@ impl RecordingSet {
         Ok(BegunSet { set: self, recordings, tied: 0, replaced })
     }
 
-    /// Writes the collection of the recordings that were made, and returns its path: whoever opens that has the channels of all, as far as
-    /// all have samples of the same time. Each of them may be a collection, of its channels.
+    /// Writes the collection of these recordings, and returns its path. Opening it gives the channels of all,
+    /// over the time that all have samples. Each recording may itself be a collection of its channels.
     ///
     /// # Errors
     /// Where one of them cannot be read, or the collection not be written.
@@ -103,14 +105,14 @@ pub struct BegunSet<'a> {
     recordings: Vec<Beginning>,
     /// How many of them the collection has.
     tied: usize,
-    /// What was there of that name.
+    /// The previous file of that name.
     replaced: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
 struct Beginning {
     path: PathBuf,
-    /// What was there of that name.
+    /// The previous file of that name.
     before: Written,
     has_begun: bool,
 }
@@ -119,8 +121,9 @@ struct Beginning {
 type Written = Vec<(Base, Option<SystemTime>)>;
 
 impl BegunSet<'_> {
-    /// Writes the collection of those that can be read already, where there are more than before; `true` once it has all. It has no sums, since
-    /// their metadata change: it stays true whatever becomes of them. Is to be called now and then.
+    /// Writes the collection of the recordings that are readable by now, if their number has grown; returns
+    /// `true` once it has all. It has no sums, because their metadata change, so it stays valid. Call it
+    /// repeatedly.
     ///
     /// # Errors
     /// Where the collection cannot be written.
@@ -138,7 +141,7 @@ impl BegunSet<'_> {
         Ok(self.tied == self.recordings.len())
     }
 
-    /// None of them began: what was there of that name stays.
+    /// For recordings that never began: an existing file of that name stays.
     ///
     /// # Errors
     /// Where it cannot be written.
@@ -153,16 +156,16 @@ impl BegunSet<'_> {
     }
 }
 
-/// Of what a collection says the sums.
+/// Sums in a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sums {
-    /// Of nothing: recorders are at it.
+    /// No sums, while recorders are running.
     None,
-    /// Of each recording's metadata, which are whole, and when its first sample was made.
+    /// Sums of each recording's complete metadata, and the time of its first sample.
     Whole,
 }
 
-/// Writes a collection of recordings that stand side by side by time.
+/// Writes a collection of recordings aligned by time.
 pub(super) fn write(base: &Base, recordings: &[PathBuf], sums: Sums) -> Result<(), Error> {
     let mut streams = Vec::new();
     let files = match sums {
@@ -180,7 +183,7 @@ pub(super) fn write(base: &Base, recordings: &[PathBuf], sums: Sums) -> Result<(
             streams.push(Stream::Object { name: base.name(), hash, axis });
         }
     }
-    // What a person or another program says in it stays there.
+    // Keeps fields that a user or another program added.
     let before = read_json::<CollectionFile>(&Files::Folder, &base.collection());
     let Collection { description, extensions: others, rest, .. } =
         before.map_or_else(|_| Collection::default(), |before| before.collection);

@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use super::staged::Staged;
 use crate::error::Error;
 
-/// Data files under temporary names: they have their own with the first metadata, once there are samples. So a recorder that is killed before
-/// leaves no recording, and none without samples.
+/// Data files under temporary names: they get their own with the first metadata, once there are samples. A
+/// recorder killed before that leaves no recording.
 #[derive(Debug)]
 pub(super) struct Unnamed {
     pub(super) data: Staged,
-    /// What they must not replace.
+    /// Files that they must not replace.
     pub(super) in_the_way: Vec<PathBuf>,
-    /// What they replace under other names.
+    /// Files that they replace under other names.
     pub(super) stale: Vec<PathBuf>,
 }
 
 impl Unnamed {
-    /// Gives the data their names. Where that fails, they stay as they are, and it may be tried again.
+    /// Gives the data their names. If that fails, nothing changes, and a retry is possible.
     pub(super) fn name(&mut self) -> Result<(), Error> {
         if let Some(path) = self.in_the_way.iter().find(|path| path.symlink_metadata().is_ok()) {
-            // Somebody else's, who came meanwhile.
+            // Another recorder created it meanwhile.
             return Err(Error::Exists { path: path.clone() });
         }
         self.in_the_way.clear();
@@ -37,7 +37,7 @@ impl Unnamed {
         self.data.leave();
     }
 
-    /// Where a data file is that will have this path.
+    /// Current path of the data file that will have this path.
     pub(super) fn place_of(&self, path: &Path) -> PathBuf {
         self.data.place_of(path)
     }

@@ -19,21 +19,22 @@ use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
 use crate::error::Error;
 
-/// What a check of a data file found.
+/// Result of checking a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The data file.
     pub path: PathBuf,
     /// Its length.
     pub bytes: u64,
-    /// Of them those that a checksum covers.
+    /// Bytes that a checksum covers.
     pub checked_bytes: u64,
-    /// Stretches that are not what was recorded. The whole file, where its one checksum does not fit.
+    /// Stretches that differ from the recorded data. The whole file, if its only checksum does not match.
     pub changed: Vec<Range<u64>>,
 }
 
-/// Compares the data of a SigMF recording, a collection or an archive with the checksums in its metadata: `core:sha512`, and `grebe:checksums` of a
-/// recorder. Reads all of it once, through 1 MiB. `progress` is told how many bytes it has read, now and then.
+/// Compares the data of a SigMF recording, a collection or an archive with the checksums in its metadata:
+/// `core:sha512`, and a recorder's `grebe:checksums`. Reads all of it once, through 1 MiB. Calls `progress`
+/// occasionally with the bytes read so far.
 ///
 /// ```
 /// use grebe_recording::{Cancel, SigmfSettings, SigmfWriter, verify};
@@ -82,12 +83,12 @@ fn with_other_disks(files: &Files, base: &Base, bases: Vec<Base>) -> Result<Vec<
     Ok(all)
 }
 
-/// Of a recording itself, or those of a collection.
+/// Base of a recording, or bases of a collection.
 fn bases_of(files: &Files, path: &Path) -> Result<Vec<Base>, Error> {
     Ok(members(files, path)?.map_or_else(|| vec![Base::of(path)], |members| members.bases))
 }
 
-/// Sums what it reads.
+/// Sums the bytes read.
 struct Reading<'a> {
     cancel: &'a Cancel,
     progress: &'a mut dyn FnMut(u64),
@@ -115,7 +116,8 @@ impl Reading<'_> {
         let Some(checksums) = meta.global.checksums.filter(|sums| sums.is_known()) else {
             return Ok(verified);
         };
-        // A recorder that was cut off says up to where the data are good; behind that, its last sum is of a part of a stretch.
+        // A recorder that was cut off states the good length; its last sum after that covers part of a
+        // stretch.
         let closed = meta.global.known_samples.is_none();
         let mut begin = 0;
         for expected in checksums.sums {

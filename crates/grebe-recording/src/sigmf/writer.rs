@@ -44,19 +44,20 @@ pub(crate) use close::Closing;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Samples are copied once, into memory of which another thread writes blocks of up to 4 MiB; where they come slowly, what there is after
-/// a quarter of a second at the next [`write`](Self::write). That waits only while all of that memory waits for the disk. A
-/// recorder that is killed leaves a recording without the last of them, marked "not closed", which
-/// [`SampleFile`](crate::SampleFile) reads; so does a writer that is dropped without [`finish`](Self::finish).
+/// Samples are copied once, into memory from which another thread writes blocks of up to 4 MiB. Slow samples
+/// go to the disk after a quarter of a second, at the next [`write`](Self::write). A write waits only while
+/// all of that memory waits for the disk. A killed recorder leaves a recording without the last samples,
+/// marked "not closed", which [`SampleFile`](crate::SampleFile) reads. So does a writer that is dropped
+/// without [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct SigmfWriter {
     format: SampleFormat,
     channels: usize,
     disk: Disk,
     parts: Vec<DataFile>,
-    /// Behind the newest sample, in the stream.
+    /// Stream index after the newest sample.
     next_sample_index: Option<u64>,
-    /// What the stream is from there on.
+    /// Description of the stream from there on.
     description: Option<Arc<Description>>,
     axis: StatedAxis,
     /// Samples per channel that were handed over, written or not.
@@ -73,12 +74,12 @@ pub struct SigmfWriter {
     lost_summaries: u64,
     /// Before its time, by a write that failed.
     has_ended: bool,
-    /// Where others take turns with it: samples of the whole that stand in those, up to this stripe.
+    /// For alternating recordings: samples of the whole in the others, up to this stripe.
     elsewhere_samples: Option<u64>,
     name: NameLock,
 }
 
-/// What was recorded.
+/// Result of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigmfSummary {
     /// Samples per channel.
@@ -96,16 +97,16 @@ impl SigmfWriter {
     /// `.sigmf-collection`.
     ///
     /// # Errors
-    /// [`Error::Process`] for a setting out of range, [`Error::Busy`] while another recorder has the name, [`Error::Exists`] where a recording of that name is
-    /// there and must not be overwritten, [`Error::File`] where a file cannot be created. Nothing is left behind, and
-    /// what was there is as it was.
+    /// [`Error::Process`] for a setting out of range, [`Error::Busy`] while another recorder has the name.
+    /// [`Error::Exists`] if a recording of that name exists and must not be overwritten, [`Error::File`] if a
+    /// file cannot be created. Existing files then stay, and no new ones remain.
     pub fn create(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
         Self::create_locked(&base, settings, name)
     }
 
-    /// The same for what is no stream, and can wait until its summary is made.
+    /// The same for a source other than a stream, which can wait for its summary.
     pub(super) fn create_waiting(path: &Path, settings: &SigmfSettings) -> Result<Self, Error> {
         let base = Base::to_record(path)?;
         let name = base.lock()?;
@@ -121,7 +122,7 @@ impl SigmfWriter {
         Self::begin(base, settings, name, true, None)
     }
 
-    /// The same of one of several that take turns.
+    /// The same for one of several alternating recordings.
     pub(crate) fn create_striped(
         base: &Base,
         settings: &SigmfSettings,
@@ -168,8 +169,8 @@ impl SigmfWriter {
         })
     }
 
-    /// Appends samples of all channels. Where `first_sample_index` is not the index behind the samples before, a segment
-    /// begins: a gap, or another stream where it is lower.
+    /// Appends samples of all channels. If `first_sample_index` does not continue the previous samples, a
+    /// segment begins: a gap, or another stream if it is lower.
     ///
     /// # Errors
     /// [`Error::Process`] where they are of another format than the recording; [`Error::Process`] where the number of channels is
@@ -179,8 +180,8 @@ impl SigmfWriter {
         self.write_samples(first_sample_index, channels, now)
     }
 
-    /// As [`write`](Self::write), of samples that were made when [what the stream is](Self::describe) and the header of their frame say;
-    /// where these do not say, neither does the recording. Of the header, the first sample's index, the stamp and the rate count.
+    /// As [`write`](Self::write), with sample times from [the description](Self::describe) and the frame's
+    /// header, if these have them. Uses the header's first sample index, stamp and rate.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -265,7 +266,7 @@ impl SigmfWriter {
         self.append(first_sample_index, block.len_samples(), samples, || recorded_at)
     }
 
-    /// Appends a part of samples that stand apart by channel, as a stream has them, and when they were made where that is known.
+    /// Appends a part of samples that are separated by channel, as in a stream, with their time if known.
     pub(crate) fn write_bytes(
         &mut self,
         first_sample_index: u64,
@@ -284,12 +285,12 @@ impl SigmfWriter {
         self.next_sample_index = None;
     }
 
-    /// Says which others took turns with it in the end; `None`: nobody else did.
+    /// Sets the final set of alternating recordings; `None` if there is no other.
     pub(crate) fn set_stripes(&self, stripes: Option<StripeSet>) {
         self.tell(Event::Stripes(stripes));
     }
 
-    /// Whether to write so many samples has to wait for the disk.
+    /// Whether writing this number of samples has to wait for the disk.
     #[inline]
     pub(crate) fn would_wait(&self, samples: usize) -> bool {
         let has_room = self.parts.iter().all(|part| part.room() >= samples);
@@ -301,18 +302,18 @@ impl SigmfWriter {
         self.disk.lent_bytes()
     }
 
-    /// Bytes on the disk that its files have taken, and no sample stands in yet.
+    /// Bytes on the disk that its files have reserved and not filled.
     pub(crate) fn spare_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.end.file().spare_bytes()).sum()
     }
 
-    /// Of one sample of each channel.
+    /// Bytes of one sample of each channel.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.format.bytes() * self.channels
     }
 
-    /// Says what the stream is from the next sample on. Another centre frequency, bandwidth, gain or meaning of a channel begins a
-    /// segment there; names and notes are those that were said first.
+    /// Sets the description of the stream from the next sample on. Another centre frequency, bandwidth, gain
+    /// or channel meaning begins a segment there; names and notes stay those of the first description.
     pub fn describe(&mut self, description: Option<Arc<Description>>) {
         let channels = 0..self.channels;
         let before = Tuning::of(self.description.as_deref(), channels.clone());
@@ -352,7 +353,8 @@ impl SigmfWriter {
         shape("channels of the block", channels, self.channels)
     }
 
-    /// `samples(channel)` has the channel's samples of the block as a stream has them, and maybe more behind them.
+    /// `samples(channel)` returns the channel's samples of the block in stream layout, possibly with more
+    /// after them.
     #[inline]
     fn append<'a>(
         &mut self,
@@ -374,7 +376,7 @@ impl SigmfWriter {
         let sample_bytes = self.format.bytes();
         let mut done = 0;
         while done < length {
-            // One file may have been cut earlier than another, for which there was no memory just then.
+            // One file may have been cut earlier than another, which had no memory just then.
             let room = self.parts.iter().map(DataFile::room).min().unwrap_or(0);
             if room == 0 {
                 self.make_room()?;
@@ -411,7 +413,7 @@ impl SigmfWriter {
                 error_ns: description.time_error_ns(),
                 axis: description.axis_time_of(header, sample_index),
             }),
-            // What is played from a recording was not made now, whatever is known of its time.
+            // Samples played from a recording were not made now, even if their time is known.
             None if description.recorded_at.is_some() || description.is_undated => None,
             None => now(),
         }
@@ -447,7 +449,7 @@ impl SigmfWriter {
     }
 }
 
-/// Begins a summary of what these files will hold, a channel each; a stream that `is_live` does not wait for it.
+/// Begins a summary of these files, one channel each; a stream that `is_live` does not wait for it.
 fn summary(
     parts: &mut [DataFile],
     format: SampleFormat,

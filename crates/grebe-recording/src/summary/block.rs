@@ -1,15 +1,16 @@
-//! The nodes of one block of samples, and where they stand in its bytes.
+//! The nodes of one block of samples, and their layout.
 
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 
-/// log2 of the samples of a node, of the levels that stand in blocks; each has a quarter of the nodes of the one before.
+/// log2 of the samples of a node, for the levels in blocks; each has a quarter of the nodes of the previous
+/// one.
 pub(super) const FINE: [u32; 4] = [NODE_SAMPLES.ilog2(), 10, 12, 14];
-/// The same of the levels that are kept in memory, and stand together behind the blocks.
+/// The same for the levels in memory, stored together after the blocks.
 pub(super) const COARSE: [u32; 7] = [16, 18, 20, 22, 24, 26, 28];
-/// Of the stretches whose sums are kept.
+/// log2 of the samples of a stretch with sums.
 pub(super) const SUMS_LOG2: u32 = 18;
 
-/// How the nodes of a block of so many samples stand in it: by level, and of each by lane; a checksum at the end.
+/// Layout of the nodes of a block: by level, then by lane; a checksum at the end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLayout {
     lanes: Lanes,
@@ -26,7 +27,7 @@ impl BlockLayout {
         self.row_at(FINE.len(), 0) + CHECKSUM_BYTES
     }
 
-    /// Where the nodes of a lane begin.
+    /// Offset of the nodes of a lane.
     pub(super) fn row_at(self, level: usize, lane: usize) -> usize {
         let levels = FINE.iter().take(level).map(|&log2| self.row_bytes(log2) * self.lanes.count);
         let own = FINE.get(level).map_or(0, |&log2| self.row_bytes(log2) * lane);
@@ -70,7 +71,7 @@ impl BlockBuilder {
     /// Takes samples of all channels, not more than fit into the block; `sums` gets those of each lane.
     pub(super) fn add(&mut self, channels: &[&[u8]], samples: u64, mut sums: impl FnMut(usize, LevelSums)) {
         let begun = self.samples % NODE_SAMPLES as u64;
-        // What the last node is short of.
+        // Samples that the last node lacks.
         let missing = (NODE_SAMPLES as u64 - begun) % NODE_SAMPLES as u64;
         let head_bytes = missing.min(samples) as usize * self.lanes.format.bytes();
         for (lane, nodes) in self.finest.iter_mut().enumerate() {

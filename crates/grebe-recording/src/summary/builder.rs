@@ -12,16 +12,18 @@ use super::format::{HEAD_BYTES, Head, Stamp, block_log2};
 use super::nodes::{Lanes, LevelSums};
 use super::reader::Summary;
 
-/// Writes the summary of a recording, block by block, beside its final name; what was written can be read at once.
+/// Writes the summary of a recording, block by block, beside its final name; written blocks are readable at
+/// once.
 ///
-/// It costs a pass over the samples while they are in the cache, and a write of some 1.3 % of their bytes a block of some 32 MB.
+/// Costs a pass over the samples while they are in the cache, and a write of about 1.3 % of their bytes for
+/// each block of about 32 MB.
 #[derive(Debug)]
 pub(super) struct SummaryWriter {
     lanes: Lanes,
     channels: u32,
     block_log2: u32,
     file: File,
-    /// Where it is written, and its name once it is whole.
+    /// Temporary path, and final path.
     beside: PathBuf,
     path: PathBuf,
     block: BlockBuilder,
@@ -37,7 +39,7 @@ impl SummaryWriter {
     /// Begins a summary that will be called `path`.
     ///
     /// # Errors
-    /// What the system says of the file that is written beside it.
+    /// The system's error for the file that is written beside the recording.
     pub(super) fn create(path: &Path, format: SampleFormat, channels: usize) -> io::Result<Self> {
         let lanes = Lanes::new(format, channels);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -47,7 +49,7 @@ impl SummaryWriter {
         let beside = path.with_file_name(format!(".{name}.{}.{thread:?}{PART}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
         if cfg!(unix) {
-            // Tells others that somebody still writes it; a file system that has no locks holds nobody up.
+            // Marks it as being written; a file system without locks does not block anyone.
             let _ = file.try_lock();
         }
         file.write_all(&[0; HEAD_BYTES])?;
@@ -68,12 +70,12 @@ impl SummaryWriter {
         })
     }
 
-    /// What was written so far, and what follows.
+    /// The summary of the samples so far, which grows.
     pub(super) fn summary(&self) -> &Arc<Summary> {
         &self.summary
     }
 
-    /// What it will be called.
+    /// Its final path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +85,7 @@ impl SummaryWriter {
         self.samples
     }
 
-    /// Of these samples.
+    /// Bytes of these samples.
     pub(super) fn data_bytes(&self) -> u64 {
         self.samples * self.lanes.format.bytes() as u64 * u64::from(self.channels)
     }
@@ -91,7 +93,7 @@ impl SummaryWriter {
     /// Takes the next samples: the bytes of each channel as a frame has them, all of one length.
     ///
     /// # Errors
-    /// What the system says of the file. The summary is then given up by dropping it.
+    /// The system's error for the file. Drop the summary then.
     pub(super) fn append(&mut self, channels: &[&[u8]]) -> io::Result<()> {
         let sample_bytes = self.lanes.format.bytes();
         let length = channels.iter().map(|channel| channel.len() / sample_bytes).min().unwrap_or(0);
@@ -120,10 +122,10 @@ impl SummaryWriter {
         Ok(())
     }
 
-    /// Writes what is left and gives the summary its name: of data that `stamp` tells.
+    /// Writes the rest and gives the summary its name, for the data that `stamp` identifies.
     ///
     /// # Errors
-    /// What the system says of the file.
+    /// The system's error for the file.
     pub(super) fn finish(mut self, stamp: Stamp) -> io::Result<Arc<Summary>> {
         if self.block.samples() > 0 {
             for (ended, open) in &mut self.sums {
@@ -165,7 +167,7 @@ impl SummaryWriter {
     }
 }
 
-/// Removes what those left who were killed: they hold no lock any more.
+/// Removes files of killed processes: they hold no lock any more.
 fn remove_left_over(path: &Path, name: &str) {
     if cfg!(not(unix)) {
         // A lock would keep its own writer from reading it.
@@ -179,13 +181,14 @@ fn remove_left_over(path: &Path, name: &str) {
             file.try_lock().ok()
         };
         if entry.file_name().to_str().is_some_and(is_ours) && is_left().is_some() {
-            // Who may not remove it may not write here either.
+            // A process that cannot remove it cannot write here either.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// What is looked at at a time, lane after lane: a part of the second-level cache, and of all that ends with a sample.
+/// Samples processed at a time, lane after lane: they fit into part of the second-level cache, with all nodes
+/// that end with a sample.
 const STEP_SAMPLES: u64 = 1 << 13;
 /// How a summary is called that is not whole.
 const PART: &str = ".part";

@@ -5,7 +5,7 @@ use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2};
 use super::nodes::Lanes;
 
-/// What a summary says of the data that it is of.
+/// Head of a summary: describes its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) format: SampleFormat,
@@ -14,11 +14,11 @@ pub(super) struct Head {
     /// Samples per channel.
     pub(super) samples: u64,
     pub(super) stamp: Stamp,
-    /// What stands behind the blocks.
+    /// Checksum of the section after the blocks.
     pub(super) coarse_checksum: u32,
 }
 
-/// Tells the data of a recording from other data, and from what it becomes when it is changed.
+/// Identifies the data of a recording and their current content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Stamp {
     /// Bytes of all data files.
@@ -47,7 +47,7 @@ impl Head {
         bytes
     }
 
-    /// `None` where the bytes are no head of this version.
+    /// `None` if the bytes are not a head of this version.
     pub(super) fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|place| bytes[at + place]));
         let short = |at: usize| number(at) as u32;
@@ -77,7 +77,7 @@ impl Head {
         Lanes::new(self.format, self.channels as usize)
     }
 
-    /// Where what stands behind the blocks begins.
+    /// Offset of the section after the blocks.
     pub(super) fn coarse_at(&self) -> u64 {
         let rest = self.samples % (1 << self.block_log2);
         let last = if rest > 0 { BlockLayout::new(self.lanes(), rest).bytes() as u64 } else { 0 };
@@ -92,7 +92,7 @@ impl Head {
     }
 }
 
-/// Where a block begins in the file.
+/// Offset of a block in the file.
 pub(super) fn block_at(lanes: Lanes, block_log2: u32, number: u64) -> u64 {
     HEAD_BYTES as u64 + number * BlockLayout::new(lanes, 1 << block_log2).bytes() as u64
 }
@@ -108,5 +108,5 @@ pub(super) const HEAD_BYTES: usize = 64 + 4;
 pub(super) const SUM_BYTES: usize = 8 + 8 + 4;
 const MAGIC: &[u8; 8] = b"GREBESUM";
 const VERSION: u16 = 1;
-/// Far from overflow, whatever is computed of it.
+/// Small enough that no computation overflows.
 const SAMPLES_MAX: u64 = 1 << 48;

@@ -1,4 +1,4 @@
-//! What a node says of its samples, and how it is computed of the bytes of a channel.
+//! Content of a node, and its computation from the bytes of a channel.
 
 use grebe_frame::{Component, SampleFormat};
 use grebe_scope::Value;
@@ -27,7 +27,7 @@ pub struct LevelSums {
 }
 
 impl Extremes {
-    /// Those of no samples.
+    /// Extremes of no samples.
     pub const NONE: Self = Self { min: f32::INFINITY, max: f32::NEG_INFINITY };
 
     /// Adds those of further samples.
@@ -74,7 +74,7 @@ impl Lanes {
         }
     }
 
-    /// Writes nodes as they stand in the file.
+    /// Writes nodes in the format of the file.
     pub(super) fn encode(self, nodes: &[Extremes], out: &mut Vec<u8>) {
         let zero = self.zero();
         match self.format.component() {
@@ -87,7 +87,7 @@ impl Lanes {
         }
     }
 
-    /// Reads nodes; what is no whole node at the end is left out.
+    /// Reads nodes; ignores a partial node at the end.
     pub(super) fn decode(self, bytes: &[u8], out: &mut Vec<Extremes>) {
         let zero = self.zero();
         match self.format.component() {
@@ -100,7 +100,7 @@ impl Lanes {
         }
     }
 
-    /// What is subtracted from the samples of the format.
+    /// Offset subtracted from samples of the format.
     fn zero(self) -> f32 {
         if self.format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
     }
@@ -108,7 +108,7 @@ impl Lanes {
     /// Tells `node` the extremes and sums of each [`NODE_SAMPLES`] samples of a lane, the last ones fewer, within the bytes of its channel.
     pub(super) fn measure(self, lane: usize, bytes: &[u8], node: impl FnMut(Extremes, LevelSums)) {
         let at = lane % self.of_channel;
-        // As they stand, where they can be looked at as numbers: a copy costs as much as the rest.
+        // Reads them in place if they are aligned numbers: a copy costs as much as the rest.
         let is_little = cfg!(target_endian = "little");
         match self.format {
             SampleFormat::I16 if is_little && let Ok(samples) = bytemuck::try_cast_slice(bytes) => {
@@ -186,5 +186,5 @@ fn take<const N: usize>(bytes: &[u8], out: &mut Vec<Extremes>, value: impl Fn([u
 
 /// The middle of the range of a `u8`.
 const CU8_ZERO: f32 = 127.5;
-/// Of the finest nodes.
+/// Samples of the finest nodes.
 pub(super) const NODE_SAMPLES: usize = 256;

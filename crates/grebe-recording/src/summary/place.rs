@@ -1,11 +1,12 @@
-//! Where the summary of a recording lies: beside it, or among the files that the user's programs may lose.
+//! Location of a recording's summary: beside it, or in the user's cache.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Beside the recording: `x.grebe-summary` for `x.sigmf-meta` and what belongs to it, `x.wav.grebe-summary` for `x.wav`.
+/// Path beside the recording: `x.grebe-summary` for `x.sigmf-meta` and its files, `x.wav.grebe-summary` for
+/// `x.wav`.
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let path = data_path(path);
     let is_sigmf =
@@ -30,7 +31,7 @@ pub(super) fn in_cache(path: &Path) -> Option<PathBuf> {
     Some(cache.join("grebe").join("summaries").join(format!("{name}-{digest}{EXTENSION}")))
 }
 
-/// Without what the name of a raw file says of its samples.
+/// Removes the query of a raw file's name.
 fn data_path(path: &Path) -> PathBuf {
     let text = path.to_string_lossy();
     match text.rsplit_once('?') {

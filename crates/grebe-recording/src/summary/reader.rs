@@ -15,7 +15,7 @@ use crate::sample_file::SampleFile;
 
 /// Extremes and sums of the samples of a recording, by place in its file; lanes are its channels, of complex ones I and Q by turns.
 ///
-/// It may still be made while it is read: [`known_samples`](Self::known_samples) says how far it has come.
+/// A summary may still grow while it is read: [`known_samples`](Self::known_samples) is its current extent.
 #[derive(Debug)]
 pub struct Summary {
     lanes: Lanes,
@@ -33,7 +33,7 @@ struct Blocks {
     bytes: Vec<u8>,
 }
 
-/// What is kept in memory, by lane.
+/// Nodes kept in memory, by lane.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Coarse {
     /// By level, as in the file.
@@ -42,15 +42,15 @@ pub(super) struct Coarse {
 }
 
 impl Summary {
-    /// Opens a summary, whatever recording it is of; `None` where it is damaged, or none.
+    /// Opens a summary of any recording; `None` if it is damaged or missing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Self::open_if(path, |_| true)
     }
 
-    /// Opens the summary of a recording; `None` also where it is another's, or of what the recording was before.
+    /// Opens the summary of a recording; `None` also if it belongs to another one, or to an earlier content.
     pub(super) fn open_of(
         path: &Path,
         lanes: Lanes,
@@ -60,12 +60,12 @@ impl Summary {
         Self::open_if(path, |head| head.lanes() == lanes && head.samples == samples && head.stamp == *stamp)
     }
 
-    /// Opens the summary of a recording whose data and summary are still being copied: of all that tells whether it is of these samples,
-    /// only what is there can be compared, the length of the data files and when the youngest was changed. Its nodes are what whoever
-    /// sent it says; those of blocks that have not come are an error of [`extremes`](Self::extremes).
+    /// Opens the summary of a recording while both are still being copied. It can compare only the length of
+    /// the data files and the latest modification time. Its nodes are those that the sender states; a request
+    /// for blocks that have not arrived is an error of [`extremes`](Self::extremes).
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open_arriving(
         path: &Path,
         file: &SampleFile,
@@ -80,8 +80,8 @@ impl Summary {
         })
     }
 
-    /// Whether its nodes are not those of these samples from `position` on: the bytes of each channel, one behind the other. What cannot
-    /// be compared, because its nodes have not come or are not whole within the samples, is no contradiction.
+    /// Whether its nodes disagree with these samples from `position` on: the bytes of each channel in turn.
+    /// Nodes that have not arrived, or are not whole within the samples, do not contradict.
     pub fn contradicts(&self, position: u64, bytes: &[u8]) -> bool {
         let lanes = self.lanes;
         let channels = lanes.count / lanes.of_channel;
@@ -106,12 +106,12 @@ impl Summary {
         })
     }
 
-    /// Where the summary of a recording lies, unless that folder cannot be written to.
+    /// Default path of a recording's summary, used unless that folder is read-only.
     pub fn place(path: &Path) -> PathBuf {
         super::place::beside(path)
     }
 
-    /// Where in the file the nodes stand of levels below 16, of all lanes, for some samples: whole blocks.
+    /// Byte range in the file of the nodes below level 16, of all lanes, for these samples: whole blocks.
     pub fn bytes_of(&self, samples: Range<u64>) -> Range<u64> {
         let known = self.known_samples();
         let block = 1 << self.block_log2;
@@ -178,8 +178,8 @@ impl Summary {
     /// `n << log2 .. (n + 1) << log2`, as far as they are known.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] for nodes, a lane or a level that are not there; [`ErrorKind::InvalidData`] where the file is
-    /// damaged; what the system says.
+    /// [`ErrorKind::InvalidInput`] for nodes, a lane or a level that do not exist; [`ErrorKind::InvalidData`]
+    /// if the file is damaged; the system's error.
     pub fn extremes(
         &self,
         lane: usize,
@@ -240,7 +240,7 @@ impl Summary {
         nodes + coarse.sums.iter().map(|sums| sums.capacity() * size_of::<LevelSums>()).sum::<usize>()
     }
 
-    /// Changes what is in memory, and says how far it is known then.
+    /// Changes the nodes in memory, and sets the new known length.
     pub(super) fn learn(&self, known_samples: u64, change: impl FnOnce(&mut Coarse)) {
         change(&mut self.coarse.write().unwrap_or_else(PoisonError::into_inner));
         self.known_samples.store(known_samples, Ordering::Release);
@@ -260,7 +260,7 @@ impl Summary {
 }
 
 impl Blocks {
-    /// Reads nodes of a lane; a block that is asked for first is read whole, and must be what was written.
+    /// Reads nodes of a lane. The first access to a block reads it whole and verifies it.
     #[expect(clippy::too_many_arguments, reason = "where the nodes stand, in the words of the layout")]
     fn row(
         &mut self,
@@ -338,7 +338,7 @@ impl Coarse {
         }
     }
 
-    /// As it stands in the file: nodes by level, the coarsest first, and of each by lane; then sums by lane.
+    /// Layout in the file: nodes by level, the coarsest first, then by lane; then sums by lane.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for level in (0..COARSE.len()).rev() {
@@ -352,7 +352,7 @@ impl Coarse {
         bytes
     }
 
-    /// Of as many bytes as the head says.
+    /// Takes the number of bytes that the head implies.
     fn decode(lanes: Lanes, samples: u64, mut bytes: &[u8]) -> Self {
         let mut coarse = Self::new(lanes);
         let mut next = |length: usize| bytes.split_off(..length).unwrap_or_default();

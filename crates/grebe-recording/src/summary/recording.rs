@@ -1,4 +1,4 @@
-//! The summary of a recording that is being written: of the blocks that its disk gets, by a thread that holds nobody up.
+//! The summary of a recording in progress: a separate thread makes it from the blocks that go to the disk.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -25,8 +25,9 @@ pub(crate) struct RecordingSummary {
 type Waiting = VecDeque<(Tapped, usize)>;
 
 impl RecordingSummary {
-    /// Begins the summary of the recording that is opened by `path`, of so many channels with a file each; `gives_way` to threads that a
-    /// stream waits for. `None` where there is no thread: then whoever looks at the recording makes one.
+    /// Begins the summary of the recording that `path` opens, with one file per channel; `gives_way` yields
+    /// to threads that a stream waits for. `None` if the system gives no thread: then the first viewer makes
+    /// a summary.
     pub(crate) fn start(
         path: &Path,
         format: SampleFormat,
@@ -40,7 +41,7 @@ impl RecordingSummary {
             if gives_way {
                 give_way();
             }
-            // Here, since a disk may take its time.
+            // In this thread, because a disk may be slow.
             let made = SummaryWriter::create(&place, format, channels)
                 .ok()
                 .and_then(|writer| summarize(writer, &blocks, &own, channels));
@@ -63,8 +64,8 @@ impl RecordingSummary {
         self.lag.lose();
     }
 
-    /// Waits for its end, when no more blocks come, and gives it its name if it is of exactly the recording at `path`, which is
-    /// closed and has so many samples per channel. One that is missing is made by whoever looks at the recording.
+    /// Waits for its end after the last block, and names it if it matches the recording at `path`, which is
+    /// closed and has `len_samples` samples per channel. The first viewer makes a missing one.
     pub(crate) fn finish(self, path: &Path, len_samples: Option<u64>) {
         // A panic of the thread was printed.
         let Ok(Some(writer)) = self.thread.join() else { return };

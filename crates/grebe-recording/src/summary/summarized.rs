@@ -38,7 +38,7 @@ use crate::sample_file::SampleFile;
 pub struct SummarizedFile {
     path: PathBuf,
     file: SampleFile,
-    /// Of the data when it was looked at last, and of the file that it was opened by.
+    /// Size of the data at the last check, and of the file that opens them.
     size: Size,
     named: Size,
     shared: Arc<Shared>,
@@ -48,16 +48,16 @@ pub struct SummarizedFile {
 /// How far the summary of a recording is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SummaryState {
-    /// It is there, or there is so little data that none is needed.
+    /// It is complete, or the data are too short to need one.
     #[default]
     Whole,
     /// The recording is being read.
     Making,
-    /// It cannot be made or kept: one line for a person.
+    /// It cannot be made or kept: a one-line reason.
     Failed(String),
 }
 
-/// What the thread that makes the summary shares with who looks at it.
+/// State shared by the thread that makes the summary and its readers.
 #[derive(Debug)]
 struct Shared {
     is_over: AtomicBool,
@@ -68,7 +68,7 @@ struct Shared {
 struct Now {
     summary: Option<Arc<Summary>>,
     state: SummaryState,
-    /// Where it is made.
+    /// Its path while it is made.
     place: Option<PathBuf>,
 }
 
@@ -86,7 +86,7 @@ impl Summary {
 }
 
 impl Summary {
-    /// Where the summary of a recording is that does not lie beside it, if it is one of these samples.
+    /// Path of a recording's summary that does not lie beside it, if it matches these samples.
     pub fn elsewhere(path: &Path, file: &mut SampleFile) -> Option<PathBuf> {
         let lanes = Lanes::new(file.format(), file.channels());
         let place = place::in_cache(path).filter(|place| place.is_file())?;
@@ -95,7 +95,7 @@ impl Summary {
     }
 }
 
-/// What tells cheaply that data changed: bytes, and when.
+/// Cheap sign of changed data: bytes, and modification time.
 type Size = (u64, Option<SystemTime>);
 
 impl SummarizedFile {
@@ -117,7 +117,7 @@ impl SummarizedFile {
         Ok(opened)
     }
 
-    /// The recording, as it was when it was looked at last.
+    /// The recording, as of the last check.
     pub fn file(&self) -> &SampleFile {
         &self.file
     }
@@ -133,12 +133,12 @@ impl SummarizedFile {
         age.is_some_and(|age| age < REST)
     }
 
-    /// Where its summary is made, if that is not beside it.
+    /// Path where its summary is made, if not beside it.
     pub fn other_place(&self) -> Option<PathBuf> {
         self.shared.now().place.clone().filter(|place| *place != place::beside(&self.path))
     }
 
-    /// Reads samples of all channels: the bytes of each channel, one behind the other.
+    /// Reads samples of all channels: the bytes of each channel in turn.
     ///
     /// # Errors
     /// Those of [`SampleFile::read`].
@@ -151,10 +151,10 @@ impl SummarizedFile {
         self.summary().map_or(0, |summary| summary.known_samples()).min(self.file.len_samples())
     }
 
-    /// As [`Summary::extremes`]. A summary that turns out to be damaged is made anew.
+    /// As [`Summary::extremes`]. Rebuilds a damaged summary.
     ///
     /// # Errors
-    /// Those of [`Summary::extremes`], and where there is no summary.
+    /// Those of [`Summary::extremes`], and a missing summary.
     pub fn extremes(
         &mut self,
         lane: usize,
@@ -201,7 +201,7 @@ impl SummarizedFile {
         }))
     }
 
-    /// The summary as far as it is there.
+    /// The available part of the summary.
     pub fn summary(&self) -> Option<Arc<Summary>> {
         self.shared.now().summary.clone()
     }
@@ -217,7 +217,7 @@ impl SummarizedFile {
         if (self.file.data_size(), named) == (self.size, self.named) {
             return false;
         }
-        // While its metadata are being replaced, what was read before holds.
+        // While the metadata are being replaced, the previous ones apply.
         let Ok(file) = SampleFile::open(&self.path) else { return false };
         self.named = named;
         let size = file.data_size();
@@ -228,7 +228,7 @@ impl SummarizedFile {
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
-        // Who makes it sees that the recording grew.
+        // The maker sees that the recording grew.
         if !grows || self.state() != SummaryState::Making {
             self.find_or_make();
         }
@@ -257,8 +257,8 @@ impl SummarizedFile {
         self.shared = Arc::clone(&shared);
         let path = self.path.clone();
         let make = move || {
-            // The pictures that somebody waits for are read from the same disk and made by the same processors meanwhile, and so is
-            // everybody else's. Those that read ahead inherit it.
+            // Viewers wait for pictures from the same disk and processors meanwhile, and so do other
+            // programs. Read-ahead threads inherit the priority.
             grebe_flow::idle_disk_priority();
             give_way();
             if let Err(why) = Maker::new(&path, &shared).and_then(Maker::run) {
@@ -276,7 +276,7 @@ impl SummarizedFile {
     fn stop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         if let Some(maker) = self.maker.take() {
-            // It ends within a read; an error of it is in what it shares.
+            // It ends within a read; the shared state has its error.
             let _ = maker.join();
         }
         self.shared.is_over.store(false, Ordering::Release);
@@ -335,7 +335,7 @@ impl<'a> Maker<'a> {
         Ok(())
     }
 
-    /// Whether the recording has not grown for a while; takes over what came to it.
+    /// Whether the recording has not grown for a while; takes over new samples.
     fn is_at_rest(&mut self) -> bool {
         if let Ok(file) = SampleFile::open(self.path)
             && file.len_samples() > self.file.len_samples()
@@ -396,13 +396,13 @@ pub(super) const SMALL_BYTES: u64 = 32 << 20;
 /// Large enough for a disk; all of it fits into a cache.
 const STEP_BYTES: usize = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A recording that did not change for so long is taken to be over.
+/// A recording without changes for this time counts as finished.
 const REST: Duration = Duration::from_secs(3);
 
 /// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
 #[cfg(target_os = "linux")]
 pub(super) fn give_way() {
-    // Of this thread alone, as Linux has it; without, it competes like any other.
+    // Linux sets it for this thread alone; elsewhere it competes like any other.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 

@@ -234,7 +234,7 @@ fn samples_contradict_a_summary_only_where_its_nodes_can_tell() {
         let is_contradicted = summary.contradicts(100, &other);
         assert_eq!(is_contradicted, is_seen, "channel {channel}, the sample {sample} behind the first");
     }
-    // What the summary knows nothing of.
+    // Beyond the summary.
     assert!(!summary.contradicts(70_144, &[0x7f; 256 * 8]));
     assert!(!summary.contradicts(1 << 40, &read(0, 1_000)));
 }
@@ -355,7 +355,7 @@ fn a_recording_without_a_summary_gets_one_and_one_that_changed_another() {
     fs::write(&path, &bytes).unwrap();
     assert!(recording.refresh());
     assert_eq!(recording.file().len_samples(), samples as u64 / 2);
-    // What is too short is read as a whole.
+    // A short range is read as a whole.
     assert_eq!(recording.state(), SummaryState::Whole);
     assert!(recording.read(samples as u64 / 2 - 1, 2, &mut Vec::new()).is_err());
     drop(recording);

@@ -13,7 +13,7 @@ use super::steps::Spacing;
 #[derive(Debug, Clone)]
 pub struct Clock {
     point: u8,
-    /// As it is named or asked for.
+    /// From the name, or requested.
     unit: Option<TimeUnit>,
     first: Option<First>,
     resolution: Resolution,
@@ -35,7 +35,8 @@ struct First {
     has_zone: bool,
 }
 
-/// How coarsely times are written: by the place of the first digit, because some programs write so many digits, whatever the number.
+/// Resolution of written times: by the place of the first digit, because some programs write a fixed number
+/// of digits.
 #[derive(Debug, Clone)]
 struct Resolution {
     places: [Place; PLACES],
@@ -50,7 +51,7 @@ struct Place {
 }
 
 impl Clock {
-    /// Times in this unit; where none is said, Unix times are known by their size, and others are seconds.
+    /// Times in this unit. Without a unit, Unix times are recognized by their size, and others are seconds.
     pub fn new(unit: Option<TimeUnit>, point: u8) -> Self {
         let resolution = Resolution { places: [Place::default(); PLACES] };
         Self {
@@ -100,7 +101,7 @@ impl Clock {
         Some((attoseconds(now, unit)? - first.attoseconds) as f64 / ATTOSECONDS as f64)
     }
 
-    /// The same of a date and a time that stand in two columns, or of both in one.
+    /// The same for a date and a time in two columns, or for both in one.
     pub fn seconds_of(&mut self, date: &[u8], time: &[u8]) -> Option<f64> {
         let text = |bytes| std::str::from_utf8(bytes).ok();
         let time = Moment::parse(text(time)?)?;
@@ -125,7 +126,7 @@ impl Clock {
         Some((now - first.attoseconds) as f64 / ATTOSECONDS as f64)
     }
 
-    /// What is read from here on does not change the [spacing](Self::spacing).
+    /// Later times no longer change the [spacing](Self::spacing).
     pub fn settle(&mut self) {
         self.is_settled = true;
     }
@@ -140,7 +141,8 @@ impl Clock {
         // Digits that are always zero may be none: nanoseconds of a clock of milliseconds.
         let as_used = Spacing::of(times_s, self.resolution.seconds(|place| place.used));
         if jitter_s(&as_written) == 0.0 {
-            // Of many gaps of one sample and a lower rate that needs none, the rate is the simpler explanation.
+            // Between many gaps of one sample and a lower rate without gaps, the rate is the simpler
+            // explanation.
             let is_slower = |used: &Spacing, written: &Spacing| used.rate_hz < written.rate_hz * (1.0 - 1e-6);
             return match (as_written, as_used) {
                 (Ok(written), Ok(used)) if used.jitter_s == 0.0 && is_slower(&used, &written) => Ok(used),
@@ -163,7 +165,7 @@ impl Clock {
         Some(first.attoseconds as f64 / ATTOSECONDS as f64)
     }
 
-    /// What nobody said of the times and was taken to be so, and how to say otherwise; `name` is that of the column.
+    /// Assumptions about the times, and how to override them; `name` is that of the column.
     pub fn guesses(&self, name: &str) -> Vec<String> {
         let Some(first) = self.first else { return Vec::new() };
         let mut guesses = Vec::new();
@@ -289,7 +291,7 @@ mod tests {
             clock.resolution.seconds(|place| place.written)
         };
         assert_eq!(of(|it| format!("{it:.9}")), 1e-9);
-        // Of four digits, the last says other things of small numbers than of large ones.
+        // With four digits, the last one means more for large numbers than for small ones.
         assert_eq!(of(|it| format!("{it:.3e}")), 1e-6);
     }
 

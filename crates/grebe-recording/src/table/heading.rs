@@ -1,8 +1,8 @@
-//! Names of columns: which is the time, in which unit, and what the others are measured in.
+//! Names of columns: the time and its unit, and the units of the others.
 
 use std::fmt;
 
-/// What a column is called, taken apart: `Time [ms]`, `CH1 (V)`, `in s`, `time_us`.
+/// Parsed column name: `Time [ms]`, `CH1 (V)`, `in s`, `time_us`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Heading {
     /// Without the unit.
@@ -11,7 +11,7 @@ pub struct Heading {
     pub unit: String,
 }
 
-/// What a column of times counts.
+/// Unit of a time column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
@@ -25,7 +25,7 @@ pub enum TimeUnit {
 }
 
 impl Heading {
-    /// Of what stands above a column.
+    /// Parses the text above a column.
     ///
     /// ```
     /// use grebe_recording::table::{Heading, TimeUnit};
@@ -41,7 +41,7 @@ impl Heading {
         Self { name: name.to_owned(), unit: unit.to_owned() }
     }
 
-    /// Whether it is the time, and its unit where that is said.
+    /// Whether it is the time, and its unit if stated.
     pub fn time(&self) -> Option<Option<TimeUnit>> {
         let name = self.name.to_lowercase().replace(['_', '-'], " ");
         let unit = TimeUnit::named(&self.unit.to_lowercase());

@@ -5,9 +5,9 @@
 pub(super) struct Moment {
     /// Since 1970-01-01.
     pub(super) days: Option<i64>,
-    /// Of the day, less what the zone is ahead of UTC.
+    /// Time of day, minus the zone's offset from UTC.
     pub(super) attoseconds: i128,
-    /// How many digits its seconds have behind the point.
+    /// Number of decimals of its seconds.
     pub(super) decimals: i32,
     pub(super) has_time: bool,
     pub(super) has_zone: bool,

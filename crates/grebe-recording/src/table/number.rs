@@ -1,13 +1,13 @@
 //! Numbers as programs write them.
 
-/// A number as it stands in a text: `mantissa * 10^exponent`.
+/// A number in a text: `mantissa * 10^exponent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub(super) mantissa: i64,
     pub(super) exponent: i32,
 }
 
-/// The number that a text is; `point` stands before its decimals.
+/// Parses a number; `point` is the decimal point.
 #[inline]
 pub fn number(text: &[u8], point: u8) -> Option<f64> {
     let text = text.trim_ascii();
@@ -50,7 +50,7 @@ pub fn number_and_unit(text: &[u8], point: u8) -> Option<(f64, &[u8])> {
     Some((number(&text[..end], point)?, unit.as_bytes())).filter(|_| is_unit)
 }
 
-/// The digits of a number, as far as 64 bits hold them: of a longer one the last decimals are left out.
+/// The digits of a number, as far as 64 bits hold them; further decimals are dropped.
 #[inline]
 pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     let (is_negative, digits) = match text {
@@ -91,10 +91,10 @@ pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     Some(Decimal { mantissa: if is_negative { -mantissa } else { mantissa }, exponent })
 }
 
-/// No digit more fits behind so many.
+/// Above this, another digit does not fit.
 const FULL: i64 = i64::MAX / 10;
 const UNIT_BYTES_MAX: usize = 16;
-/// Those that are exact.
+/// Exact powers.
 pub(super) const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
     1e19, 1e20, 1e21, 1e22,

@@ -3,7 +3,7 @@
 //! ```text
 //!  time i = round(start + (i + missing before i) / rate + jitter, resolution)
 //!
-//!  1  a first period: the mean of the steps that are no jumps
+//!  1  a first period: the mean of the steps without jumps
 //!  2  steps along it: which sample of the grid each time is
 //!  3  a line through times and samples, over the longest stretch first, then over all that the error of the rate can bridge
 //!  4  all rates that explain the times within their resolution; of these the number with the fewest digits
@@ -21,7 +21,7 @@ pub enum Uneven {
 }
 
 impl Spacing {
-    /// The same at another rate, which is nearly the same.
+    /// The same at another, nearly equal rate.
     pub fn with_rate(self, rate_hz: f64) -> Self {
         let error = self.error.max((rate_hz / self.rate_hz - 1.0).abs());
         let Self { resolution_s, jitter_s, tolerance_s, gap_s, .. } = self;
@@ -47,7 +47,7 @@ impl Spacing {
             return Err(Uneven::Standing);
         }
         let walk = Self::of_walk(times_s, resolution_s);
-        // Until the period is known better, jumps alone are gaps.
+        // Until the period is more precise, only jumps are gaps.
         let jitter_s = if resolution_s > 0.8 * first_s { resolution_s / 2.0 } else { 0.4 * first_s };
         let even = Self::refined(times_s, Self::of_period(first_s, resolution_s, jitter_s, 1e-3));
         let even = even.filter(|(it, gaps)| {
@@ -67,7 +67,7 @@ impl Spacing {
         found.ok_or(Uneven::Irregular)
     }
 
-    /// Where each step is a multiple of the shortest one, and some are longer; how many are.
+    /// Spacing in which each step is a multiple of the shortest one; also returns the number of longer steps.
     fn of_multiples(times_s: &[f64], resolution_s: f64) -> Option<(Self, usize)> {
         let units = |pair: &[f64]| {
             let steps = (pair[1] - pair[0]) / resolution_s;
@@ -94,12 +94,12 @@ impl Spacing {
         let (low_s, high_s) = fit.feasible(times_s, &grid, resolution_s);
         let error = (high_s - low_s) / 2.0 / period_s;
         let rate_hz = simplest(1.0 / high_s, 1.0 / low_s);
-        // They are closer to the grid than they are written.
+        // They are closer to the grid than their resolution.
         let found = Self::of_period(1.0 / rate_hz, resolution_s.min(0.5 * period_s), 0.0, error);
         Some((Self { rate_hz, ..found }, longer))
     }
 
-    /// Of a program that waits between its lines: steps vary, and none is another sample's.
+    /// Spacing of a program that waits between its lines: steps vary, and none skips a sample.
     fn of_walk(times_s: &[f64], resolution_s: f64) -> Option<Self> {
         let count = times_s.len() - 1;
         let period_s = (times_s[count] - times_s[0]) / count as f64;
@@ -128,7 +128,7 @@ impl Spacing {
         }
     }
 
-    /// What the times say better than this spacing, and how many gaps there are; `None` where they do not keep to it.
+    /// A better spacing from the times, and the number of gaps; `None` if the times are irregular.
     fn refined(times_s: &[f64], begin: Self) -> Option<(Self, usize)> {
         let mut spacing = begin;
         let mut grid = Grid::default();
@@ -171,7 +171,7 @@ impl Spacing {
     }
 }
 
-/// The mean of the steps that are no jumps.
+/// The mean of the steps without jumps.
 fn first_period(times_s: &[f64], resolution_s: f64) -> Option<f64> {
     let steps = || times_s.windows(2).map(|pair| pair[1] - pair[0]);
     let mut forward: Vec<f64> = steps().filter(|&step| step > 0.0).collect();
@@ -183,16 +183,16 @@ fn first_period(times_s: &[f64], resolution_s: f64) -> Option<f64> {
         sum / count as f64
     };
     let mean = mean_to(JUMP * median);
-    // Of several samples with one time, only steps to the next time are none.
+    // If several samples share a time, only steps to the next time count.
     let mean = if mean < 0.95 * resolution_s { mean_to(1.5 * resolution_s) } else { mean };
     Some(mean).filter(|period| *period > 0.0 && period.is_finite())
 }
 
-/// Which sample of the grid each time is.
+/// Assignment of times to samples of a grid.
 #[derive(Debug, Default)]
 struct Grid {
     samples: Vec<u64>,
-    /// Where stretches without a gap begin.
+    /// Begins of stretches without a gap.
     begins: Vec<usize>,
     /// Steps that are explained by no grid.
     odd: usize,
@@ -273,7 +273,7 @@ struct Fit {
     period_s: f64,
     /// As a part of it.
     error: f64,
-    /// What was fitted: stretches whose gaps could be bridged.
+    /// Fitted stretches whose gaps could be bridged.
     groups: Vec<std::ops::Range<usize>>,
 }
 
@@ -309,7 +309,7 @@ impl Fit {
         let least = (spacing.resolution_s / 4.0).powi(2);
         let error = 4.0 * ((square + least) / along).sqrt() / period_s;
         let fit = Self { period_s, error, groups };
-        // Rounding is no noise: what it leaves over may go the same way for thousands of samples.
+        // Rounding is not noise: its remainders may have the same sign for thousands of samples.
         Some(if spacing.resolution_s > 0.2 * period_s {
             fit.within(times_s, grid, spacing.resolution_s)
         } else {
@@ -401,7 +401,7 @@ fn grouped(times_s: &[f64], grid: &Grid, spacing: &Spacing) -> Vec<std::ops::Ran
     groups
 }
 
-/// Of the rates in a range, the one with the fewest digits; or that of the period with the fewest.
+/// The rate in a range with the fewest digits; or that of the period with the fewest.
 fn simplest(low_hz: f64, high_hz: f64) -> f64 {
     // Times of many digits leave a range that the rounding of an f64 is wider than.
     let (low_hz, high_hz) = (low_hz * (1.0 - ROUNDING), high_hz * (1.0 + ROUNDING));
@@ -421,9 +421,9 @@ fn simplest(low_hz: f64, high_hz: f64) -> f64 {
     middle_hz
 }
 
-/// A step of so many usual ones is a jump.
+/// A step of this many usual ones is a jump.
 const JUMP: f64 = 2.5;
-/// Steps of so many are none of a program that only waits.
+/// Longer steps do not come from a program that only waits.
 const WALK: f64 = 1.8;
 const TURNS: usize = 4;
 const RUN: usize = 64;

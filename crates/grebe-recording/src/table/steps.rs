@@ -26,11 +26,11 @@ pub struct Spacing {
 pub enum Step {
     /// No sample is missing between them.
     Next,
-    /// So many are missing between them.
+    /// Number of missing samples between them.
     Gap(u64),
-    /// It has the time of the one before, although the times are fine enough to tell them apart.
+    /// It has the time of the previous one, although the times are fine enough to differ.
     Doubled,
-    /// It is older than the one before: the clock was set, or the lines are in no order.
+    /// It is older than the previous one: the clock was set, or the lines are not in order.
     Back,
 }
 
@@ -127,6 +127,6 @@ impl Steps {
     }
 }
 
-/// Times after one that are looked at where it is off.
+/// Number of times examined after an irregular one.
 pub const LOOKAHEAD: usize = 64;
 const STEPS_MAX: f64 = 1e15;

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::{Clock, Spacing, Step, Steps, TimeUnit};
 
-/// What a logger writes of samples that are this far apart.
+/// A logger's times for evenly spaced samples.
 #[derive(Debug, Clone)]
 struct Logger {
     rate_hz: f64,
-    /// Digits behind the point of a second.
+    /// Decimals of a second.
     decimals: i32,
     unit: TimeUnit,
     jitter: f64,
@@ -90,7 +90,7 @@ fn loggers() -> impl Strategy<Value = Logger> {
     (rate, 2..=9i32, units, jitter, start_s, gaps, any::<bool>()).prop_map(
         |(rate_hz, decimals, unit, jitter, start_s, gaps, truncates)| {
             let mut logger = Logger {
-                // A crystal is no better than that, and 10 ppm are asked for.
+                // A crystal is not better than that, and the test requires 10 ppm.
                 rate_hz: format!("{rate_hz:.3e}").parse().unwrap(),
                 decimals,
                 unit,
@@ -110,7 +110,7 @@ fn loggers() -> impl Strategy<Value = Logger> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// What is within reach: times that are not coarser than two samples, and where they jitter not coarser than a third.
+    /// The supported range: times not coarser than two samples, and with jitter not coarser than a third.
     #[test]
     fn the_rate_is_right_within_10_ppm_and_every_gap_is_found(logger in loggers()) {
         let most = if logger.jitter > 0.0 { 0.3 } else { 2.0 };

@@ -1,5 +1,5 @@
-//! The `auxi` chunk, in which the programs of receivers say when a recording began and what it was tuned to: as SpectraVue laid it out
-//! (SDRuno, SDR#, HDSDR, SDRconnect), or as the XML of SDR Console.
+//! The `auxi` chunk, in which receiver programs store start time and tuning: in SpectraVue's layout (SDRuno,
+//! SDR#, HDSDR, SDRconnect), or as the XML of SDR Console.
 //!
 //! ```text
 //!  0   16   32          36  40  44         48
@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use super::numbers::{u16_at, u32_at};
 use crate::xml_attribute::attribute;
 
-/// What it says; zeros say nothing.
+/// Its content; zeros mean unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Auxi {
     /// In UTC.
@@ -46,7 +46,7 @@ impl Auxi {
         Self { start, frequency_hz: number("RadioCenterFreq") }
     }
 
-    /// As SpectraVue has it, of a recording of so many seconds.
+    /// SpectraVue's layout, for a recording of this length.
     pub(super) fn bytes(&self, length_s: f64) -> Vec<u8> {
         let mut bytes = vec![0; BYTES];
         let end = self.start.and_then(|start| start.checked_add(Duration::try_from_secs_f64(length_s).ok()?));

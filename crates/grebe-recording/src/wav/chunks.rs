@@ -1,4 +1,4 @@
-//! The chunks of a file up to its samples, and what stands behind them.
+//! The chunks of a file up to its samples, and the bytes after them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -9,14 +9,14 @@ use super::numbers::{u32_at, u64_at};
 use crate::encoding::Encoding;
 use crate::error::Error;
 
-/// What a `fmt ` chunk says.
+/// Content of a `fmt ` chunk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Format {
     pub(super) encoding: Encoding,
     pub(super) channels: usize,
     /// 0: it does not say.
     pub(super) sample_rate_hz: u32,
-    /// Of the bits of an integer, those that count, where they are fewer.
+    /// Valid bits of an integer, if fewer than all.
     pub(super) valid_bits: Option<u32>,
 }
 
@@ -26,29 +26,29 @@ impl Format {
     }
 }
 
-/// A file whose chunks are looked at.
+/// A file whose chunks are read.
 pub(super) struct Chunks<'a> {
     pub(super) path: &'a Path,
     file: &'a File,
     pub(super) notes: Vec<String>,
 }
 
-/// What stands before the samples, and what the file says of their length.
+/// Chunks before the samples, and the stated length.
 pub(super) struct Found {
     pub(super) format: Format,
     pub(super) auxi: Option<Auxi>,
-    /// Where the samples begin.
+    /// Offset of the samples.
     pub(super) offset_bytes: u64,
     pub(super) file_bytes: u64,
     /// In the head of the data chunk.
     pub(super) declared: u32,
     /// In a `ds64` chunk.
     pub(super) large: Option<u64>,
-    /// Where that stands, for whoever writes it anew.
+    /// Position of that field, for a repair.
     pub(super) ds64_at: Option<u64>,
 }
 
-/// What stands behind a place where samples may end.
+/// Content after a possible end of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behind {
     Nothing,
@@ -58,7 +58,7 @@ pub(super) enum Behind {
     Chunks {
         more_samples: bool,
     },
-    /// Whatever: samples go on.
+    /// Anything else: samples continue.
     Samples,
 }
 
@@ -110,8 +110,8 @@ impl<'a> Chunks<'a> {
         Err(self.malformed("it has more than 10,000 chunks before its samples"))
     }
 
-    /// Where the next chunk begins behind one that ends at `end`. Chunks begin at even places, but not every writer knows: where no
-    /// padding stands and a chunk's name does, it begins there.
+    /// Begin of the chunk after one that ends at `end`. Chunks begin at even positions, but some writers omit
+    /// the padding: a chunk name at the odd position wins.
     fn after(&mut self, end: u64) -> Result<u64, Error> {
         if end.is_multiple_of(2) {
             return Ok(end);
@@ -133,7 +133,7 @@ impl<'a> Chunks<'a> {
         Ok(end)
     }
 
-    /// What stands behind samples that would end at `end`.
+    /// Content after samples that would end at `end`.
     pub(super) fn behind(&mut self, mut end: u64, file_bytes: u64) -> Result<Behind, Error> {
         match file_bytes - end {
             0 => return Ok(Behind::Nothing),
@@ -167,7 +167,7 @@ impl<'a> Chunks<'a> {
             more_samples |= &head[..4] == b"data";
             let is_name = head[..4].iter().all(|byte| (b' '..=b'~').contains(byte));
             end = at + 8 + u64::from(u32_at(&head, 4));
-            // A chunk that nobody knows has to fit; one of a known name may be cut off.
+            // An unknown chunk has to fit; one of a known name may be cut off.
             if !is_name || end > file_bytes + 1 {
                 return Ok(if is_known { Behind::Chunks { more_samples } } else { Behind::Samples });
             }
@@ -204,7 +204,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Whether a file that begins so is a WAV, whatever its name.
+/// Whether this begin of a file is that of a WAV, whatever its name.
 pub(crate) fn is_wav(begin: &[u8]) -> bool {
     begin.len() >= 12
         && [b"RIFF", b"RF64", b"BW64"].iter().any(|name| begin.starts_with(*name))
@@ -216,10 +216,10 @@ const PADDING_BYTES_MAX: u64 = 64 << 10;
 const CHUNKS_MAX: usize = 10_000;
 /// One of text is some hundred bytes.
 const AUXI_BYTES_MAX: u64 = 64 << 10;
-/// Of chunks as they often stand behind one of odd length.
+/// Names of chunks that often follow one of odd length.
 const NAMES: [&[u8; 4]; 16] = [
     b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue ", b"auxi", b"id3 ",
     b"PEAK", b"smpl", b"PAD ", b"FLLR", b"axml",
 ];
-/// What programs of music put behind the chunks.
+/// Tags that music programs put after the chunks.
 const TAGS: [&[u8]; 3] = [b"ID3", b"TAG", b"APETAGEX"];

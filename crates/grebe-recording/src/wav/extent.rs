@@ -1,5 +1,6 @@
-//! How much of a file is samples. What the header says is often wrong: a recorder that was killed left what stood there before the first
-//! sample, one beyond 4 GiB let the size wrap or clamped it. The length of the file, and of what follows, decides.
+//! Extent of the samples in a file. The header is often wrong: a killed recorder leaves its initial value,
+//! and a size above 4 GiB wraps or is clamped. The length of the file, and the bytes after the samples,
+//! decide.
 
 use super::chunks::{Behind, Chunks, Found};
 use crate::error::Error;
@@ -18,7 +19,7 @@ impl Chunks<'_> {
         let frame_bytes = found.format.frame_bytes();
         let present = file_bytes - offset_bytes;
         let declared = match declared {
-            // Zeros or ones stand in a `ds64` whose writer never came back to it.
+            // A `ds64` has zeros or ones if its writer never updated it.
             u32::MAX => large.filter(|&bytes| bytes != 0 && bytes != u64::MAX),
             other => Some(other.into()),
         };

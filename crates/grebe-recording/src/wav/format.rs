@@ -1,4 +1,4 @@
-//! What a sample is: the `fmt ` chunk, and where that leaves it open, the samples.
+//! Format of a sample: from the `fmt ` chunk and, where that is ambiguous, from the samples.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,17 +10,17 @@ use super::numbers::{u16_at, u32_at};
 use crate::encoding::Encoding;
 use crate::error::Error;
 
-/// Where in an integer its bits stand that count, as the samples show.
+/// Position of the used bits in an integer, from the samples.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) encoding: Encoding,
-    /// Where they stand at the lower end.
+    /// Number of used bits at the lower end.
     pub(super) bits: Option<u32>,
     pub(super) note: Option<String>,
 }
 
 impl Chunks<'_> {
-    /// The chunk of so many bytes that the file stands at.
+    /// Reads the chunk of this size at the file's position.
     pub(super) fn format(&mut self, bytes: u32) -> Result<Format, Error> {
         if bytes < 16 {
             return Err(self.malformed("its fmt chunk is shorter than 16 bytes"));
@@ -43,7 +43,7 @@ impl Chunks<'_> {
             );
             return Err(self.field("format tag", tag, &must));
         }
-        // Who states a block of another size takes as many bytes for a second, where it is meant.
+        // A writer that means another block size also states the matching bytes per second.
         let is_block = u32_at(&raw, 8) == u32_at(&raw, 4).wrapping_mul(frame_bytes.into());
         let sample_bytes = self.sample_bytes(tag, channels, frame_bytes, bits, is_block)?;
         let encoding = match (tag, sample_bytes) {
@@ -80,7 +80,7 @@ impl Chunks<'_> {
         if frame == by_bits_frame {
             return Ok(by_bits);
         }
-        // Integers may stand in more bytes than their bits need.
+        // Integers may take more bytes than their bits need.
         let by_align = frame_bytes / channels;
         let is_wider = bits > 8 && (by_bits..=4).contains(&by_align);
         if tag == INTEGER && is_block && is_wider && frame_bytes.is_multiple_of(channels) {
@@ -100,7 +100,7 @@ impl Chunks<'_> {
 }
 
 impl Level {
-    /// Of a file with so many bytes of samples from `offset_bytes` on.
+    /// Of a file with `bytes` bytes of samples from `offset_bytes` on.
     pub(super) fn of(format: &Format, mut file: &File, offset_bytes: u64, bytes: u64) -> io::Result<Self> {
         let encoding = format.encoding;
         let as_told = Self { encoding, bits: None, note: None };
@@ -109,7 +109,7 @@ impl Level {
         let mut samples = Vec::new();
         file.seek(SeekFrom::Start(offset_bytes))?;
         file.take(bytes.min(LOOKED_AT_BYTES) / 12 * 12).read_to_end(&mut samples)?;
-        // Sign-extended, whatever their width.
+        // Sign-extended at any width.
         let numbers = || samples.chunks_exact(sample_bytes).map(number);
         let width = 8 * sample_bytes as u32;
         let spare = width - valid;
@@ -141,7 +141,7 @@ fn number(bytes: &[u8]) -> i32 {
 const BITS: &str = "8, 16, 24 and 32 (float: 32, 64) can be read";
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;
-/// The tag proper stands 24 bytes into the chunk.
+/// The actual tag is 24 bytes into the chunk.
 const EXTENSIBLE: u16 = 0xfffe;
-/// What shows where the bits of samples stand.
+/// Bytes examined to find the used bits of samples.
 const LOOKED_AT_BYTES: u64 = 1 << 20;

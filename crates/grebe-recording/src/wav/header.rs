@@ -1,22 +1,22 @@
-//! What is written before the samples of a WAV.
+//! The header before the samples of a WAV.
 
 use std::time::SystemTime;
 
 use super::auxi::Auxi;
 use crate::encoding::Encoding;
 
-/// What is written before the samples.
+/// The header before the samples.
 pub(crate) struct Header {
-    /// Of a number: complex samples are two channels.
+    /// Encoding of a number: complex samples are two channels.
     pub(crate) encoding: Encoding,
     pub(crate) channels: u16,
     pub(crate) sample_rate_hz: u32,
-    /// Of complex samples: when the first was made, and the centre frequency, as far as they are known.
+    /// For complex samples: the time of the first one, and the centre frequency, if known.
     pub(crate) receiver: Option<(Option<SystemTime>, Option<f64>)>,
 }
 
 impl Header {
-    /// Up to the first sample, of so many bytes of samples; RF64 where they are more than a RIFF can hold.
+    /// Bytes up to the first sample, for this size of samples; RF64 if they exceed a RIFF.
     pub(crate) fn bytes(&self, sample_bytes: u64) -> Vec<u8> {
         let Self { encoding, channels, sample_rate_hz, receiver } = *self;
         let frame_bytes = encoding.sample_bytes() * usize::from(channels);
@@ -72,7 +72,7 @@ fn push_chunk(file: &mut Vec<u8>, name: &[u8; 4], bytes: &[u8]) {
     file.extend(bytes);
 }
 
-/// Of a `ds64` chunk with its head.
+/// Size of a `ds64` chunk with its head.
 const DS64_BYTES: u64 = 36;
 const INTEGER: u16 = 1;
 const FLOAT: u16 = 3;

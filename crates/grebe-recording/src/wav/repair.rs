@@ -1,4 +1,5 @@
-//! Closing a WAV whose recorder was cut off, or whose size its header cannot say: the sizes are written where they stand, no sample moves.
+//! Closes a WAV whose recorder was cut off, or whose header cannot state its size. Writes the sizes in place;
+//! no sample moves.
 
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
@@ -8,7 +9,7 @@ use super::chunks::Chunks;
 use crate::error::Error;
 use crate::repaired::Repaired;
 
-/// Writes the sizes that the file has into its header. What does not fill a sample at its end is cut off.
+/// Writes the file's actual sizes into its header. Cuts off a partial sample at its end.
 pub(crate) fn repair(path: &Path) -> Result<Repaired, Error> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(Error::file("open", path))?;
     let mut chunks = Chunks::new(path, &file);

@@ -17,7 +17,7 @@ use super::signature::{BasisMap, Signature, SignatureWriter};
 /// in the `map` before it sends them. With a `laying`, the data also goes into the new file.
 ///
 /// # Errors
-/// Of reading, and those of `tell`.
+/// Errors of reading and of `tell`.
 pub(crate) fn sign<E: From<io::Error>>(
     basis: impl Read,
     sizes: ChunkSizes,
@@ -102,7 +102,7 @@ pub(crate) struct Compared {
 /// `early` compares gaps again meanwhile.
 ///
 /// # Errors
-/// Of reading, and those of `tell`; [`io::ErrorKind::UnexpectedEof`] if the signature breaks off.
+/// Errors of reading and of `tell`; [`io::ErrorKind::UnexpectedEof`] if the signature breaks off.
 pub(crate) fn compare<E, R, S>(
     new: impl Read,
     sizes: ChunkSizes,

@@ -59,7 +59,7 @@ impl Index {
     /// The name excludes device numbers, because they may change at a reboot.
     ///
     /// # Errors
-    /// As those of [`open`](Self::open), and if there is no such directory.
+    /// As those of [`open`](Self::open), and if the directory does not exist.
     pub(crate) fn of_tree(tree: &Path) -> io::Result<Self> {
         let state = user_state().ok_or(io::ErrorKind::NotFound)?;
         Self::open(&place_of(&state, tree)?)

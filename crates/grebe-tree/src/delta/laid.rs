@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever overwrites happen, every listed range is intact.
+        /// Every listed range is intact after any overwrites.
         #[test]
         fn what_is_said_to_lie_somewhere_lies_there(writes in prop::collection::vec((0..200_u64, 1..40_u64), 0..60)) {
             let (mut laid, mut file) = (Laid::default(), [usize::MAX; 300]);

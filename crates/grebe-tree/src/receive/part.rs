@@ -58,7 +58,7 @@ pub(super) struct PartBlocks {
 pub(super) struct Wrong {
     /// In order and disjoint, with gaps between them. Arriving data is removed from the front.
     pub(super) stretches: VecDeque<Range<u64>>,
-    /// The sender was asked for them.
+    /// The receiver requested them from the sender.
     pub(super) is_asked: bool,
 }
 

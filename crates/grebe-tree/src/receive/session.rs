@@ -1,4 +1,4 @@
-//! A copy at the receiving end: what is wanted, where it goes, and what both ends are told.
+//! A copy at the receiving end: wanted files, their destinations, and the reports to both ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

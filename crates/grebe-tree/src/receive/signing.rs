@@ -129,7 +129,7 @@ pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
                 return receiving
                     .fail(Error::Malformed { what: "stretches that the file there does not have" });
             }
-            // The sender continues with what it has.
+            // The sender continues with the part that it has.
             Err(_) => say(receiving, refine.id, SignatureState::Failed, Vec::new()),
         }
     }

@@ -70,7 +70,7 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Whether it keeps this property. A missing one is told once, for the first affected name.
+    /// Whether it keeps this property. Reports a missing one once, for the first affected name.
     pub(super) fn keeps(&self, of: Of, tell: impl FnOnce(String)) -> bool {
         let Keeps { modes, owners, time_step_ns, .. } = self.keeps;
         let (is_kept, what) = match of {

@@ -355,7 +355,7 @@ fn ended(file: Wanted, outcome: Outcome, writer: Option<DataWriter>) -> Read {
     read_of(writer.unwrap_or_else(|| DataWriter::new(0)), vec![Ended { file, outcome }])
 }
 
-/// Maximum waiting frames, because an urgent block waits behind them.
+/// Maximum waiting frames, because an urgent block waits for them.
 const READ_AHEAD: usize = 2;
 /// Maximum open files; a receiver has at most 256.
 const OPEN_MAX: usize = 32;

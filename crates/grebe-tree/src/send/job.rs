@@ -1,4 +1,4 @@
-//! Files that the receiver wants, how each is sent, and what became of it.
+//! Files that the receiver wants, how each is sent, and its result.
 
 use std::ops::Range;
 

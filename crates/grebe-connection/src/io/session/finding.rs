@@ -25,7 +25,7 @@ pub(super) struct Found<D> {
 /// Finds the maker of the ticket. `bind` makes a socket at a local address and a second handle of it.
 ///
 /// # Errors
-/// [`Error::NoAnswer`](crate::Error::NoAnswer), other errors of the attempt, and those of `bind`.
+/// [`Error::NoAnswer`](crate::Error::NoAnswer), other errors of the attempt, and errors of `bind`.
 pub(super) fn find<D>(
     ticket: &Ticket,
     via: Via,

@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(&datagram[..received], vec![number as u8; length]);
         }
 
-        // A source that always has more is asked only as long as there is room.
+        // Bounds a source that always has more: requests stop when the slab is full.
         let mut asked = 0;
         let always = |_: &mut [u8]| {
             asked += 1;

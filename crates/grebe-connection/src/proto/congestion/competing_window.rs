@@ -201,7 +201,7 @@ impl LossStreak {
     }
 }
 
-/// Window beside a flow that does not back off at a loss (BBR): half of what path and queue hold, also
+/// Window beside a flow that does not back off at a loss (BBR): half of the contents of path and queue, also
 /// without backing off.
 ///
 /// Any division of the path is stable beside BBR, which keeps its share for ten rounds and takes any share

@@ -98,8 +98,8 @@ pub(super) const UP_GAIN: f64 = 1.25;
 /// frequency of loss events: without less of them, losses do not depend on the rate.
 pub(super) const DOWN_GAIN: f64 = 0.75;
 /// Slightly below a known rate, so that a queue drains: the first step, cruise at the ceiling, a stall, a
-/// presence test. A gain of "up" by the inverse shows that the path became faster, and so much of a step that
-/// the path took it.
+/// presence test. A gain of "up" by the inverse shows that the path became faster and took that share of a
+/// step.
 pub(super) const BELOW_SHARE: f64 = 0.9;
 /// Maximum round trips to drain a queue; a queue that lasts longer is not this flow's. BBR's ProbeBW_DOWN has
 /// a maximum too (appendix A.9). Without it, greedy mode beside BBR falls from 66 to 8 %.

@@ -74,7 +74,7 @@ impl LossModel {
         loss > UNTESTED_BASE_LOSS_MAX.max(self.base + DEVIATIONS * noise)
     }
 
-    /// Learns the loss below the path's rate. Whatever its size, it is the path's.
+    /// Learns the loss below the path's rate. Loss there belongs to the path, whatever its size.
     pub(super) fn learn_slow(&mut self, loss: f64, packets: f64) {
         let (mean, packets_before) = self.slow.unwrap_or((0.0, 0.0));
         let packets_sum = (packets_before + packets).min(BASE_LOSS_PACKETS);

@@ -1,4 +1,4 @@
-//! Tables as programs, instruments and loggers write them: what each is read as, or what is said where it cannot be.
+//! Tables as programs, instruments and loggers write them: the result of each, or the refusal.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use grebe_ring::Cancel;
 
 use crate::{CsvOptions, Error, SampleFile, import_csv};
 
-/// What is right of an input.
+/// The expected result of an input.
 struct Read<'a> {
     rate_hz: f64,
     /// Name and unit of each channel.
@@ -16,7 +16,7 @@ struct Read<'a> {
     gaps: &'a [(u64, u64)],
     /// A part of one of the notes; empty: there is none.
     note: &'a str,
-    /// Of the first channel; its second sample.
+    /// Second sample of the first channel.
     second: f64,
     began: &'a str,
 }
@@ -24,7 +24,7 @@ struct Read<'a> {
 const PLAIN: Read<'static> =
     Read { rate_hz: 0.0, channels: &[], samples: 0, gaps: &[], note: "", second: f64::NAN, began: "" };
 
-/// What is read of the text, and what is said.
+/// Imports the text; returns the file and the notices.
 fn import(text: &[u8], name: &str) -> Result<(tempfile::TempDir, SampleFile, Vec<String>), Error> {
     let folder = tempfile::tempdir().unwrap();
     let (file, query) = name.split_once('?').map_or((name, ""), |(file, query)| (file, query));
@@ -36,7 +36,7 @@ fn import(text: &[u8], name: &str) -> Result<(tempfile::TempDir, SampleFile, Vec
     let imported = match out {
         Ok(imported) => imported,
         Err(error) => {
-            // What is to be typed has to work.
+            // The suggested name has to work.
             let words = error.to_string();
             let begin = format!("'{}?", path.display());
             for (at, _) in words.match_indices(&begin) {
@@ -107,7 +107,7 @@ fn times_that_are_rounded_say_the_rate() {
         let text = timed("time_s,a", 4_000, |at| format!("{:.decimals$}", at as f64 / rate_hz));
         let right = Read { rate_hz, channels: A, samples: 4_000, second: 1.0, ..PLAIN };
         reads("x.csv", &text, &right);
-        // What the name says is taken, and the times are no reason to refuse it.
+        // The rate in the name wins, and differing times are not an error.
         reads(&format!("x.csv?rate={rate_hz}"), &text, &right);
     }
     for (rate_hz, unit, per_s) in
@@ -233,7 +233,7 @@ fn gaps_and_jitter_and_odd_times_are_told_apart() {
     };
     reads("x.csv?rate=1M&gaps=hold", changes, &held);
     refuses("x.csv", timed("time,a", 50, |_| "0.00".to_owned()), "the times do not say the sample rate");
-    // Too few to say what they are.
+    // Too few to identify them.
     reads(
         "x.csv",
         "Time [s],CH_A\n1.0,0\n2.0,1\n3.0,0\n4.0,1\n6.0,0\n",
@@ -262,7 +262,7 @@ fn gaps_and_jitter_and_odd_times_are_told_apart() {
     );
 }
 
-/// What stands above tables, each as its program writes it.
+/// Preambles of tables, each as its program writes it.
 #[test]
 fn tables_of_instruments_and_their_programs_are_read() {
     let time = |at: usize| format!("{:.11}", -0.7e-4 + at as f64 * 1e-8);
@@ -271,7 +271,7 @@ fn tables_of_instruments_and_their_programs_are_read() {
     let siglent = "Record Length,Analog:1000\nSample Rate,100000000.0\nVertical Scale,CH1: 0.05\n\
          Vertical Offset,CH1:0.00000\nHorizontal Scale, 0.000010000\nSecond,Volt";
     reads("siglent.csv", format!("{siglent}{table}"), &right);
-    // Names and units stand below each other, and the time is in seconds.
+    // Names and units follow on separate lines, and the time is in seconds.
     let above = "Record Length,Analog:100\nSample Interval,Analog:0.00000001\nVertical Units,CH1:V\nSource,CH1\nSecond,Volt";
     reads("siglent2.csv", format!("{above}{table}"), &right);
     let numbers: String = (0..100).map(|at| format!("{at},{at}.0e00,\n")).collect();
@@ -384,7 +384,7 @@ fn texts_of_every_encoding_and_separator_are_read() {
         reads("x.csv", &wide, &right);
         reads("x.csv", &wide[2..], &right);
     }
-    // Separators behind the last column, quotes, blanks.
+    // Separators after the last column, quotes, blanks.
     reads("x.csv", point.replace('\n', ",\n"), &right);
     reads(
         "x.csv",

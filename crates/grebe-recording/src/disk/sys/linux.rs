@@ -1,4 +1,4 @@
-//! Linux: O_DIRECT, fallocate, and an eventfd to wake who waits for io_uring.
+//! Linux: O_DIRECT, fallocate, and an eventfd that wakes a thread waiting for io_uring.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +11,10 @@ use rustix::fs::{
     statx,
 };
 
-/// Makes writes to a file bypass the page cache; what they must be aligned to, or `None` where they cannot.
+/// Makes writes to a file bypass the page cache; returns their alignment, or `None` if the file does not
+/// support it.
 pub(in crate::disk) fn go_direct(file: &File) -> Option<usize> {
-    // It takes the flag, and has nothing but the page cache.
+    // tmpfs accepts the flag, and has nothing but the page cache.
     if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
         return None;
     }
@@ -40,7 +41,7 @@ pub(in crate::disk) fn reserve(file: &File, begin: u64, end: u64) -> io::Result<
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, begin, end - begin)?)
 }
 
-/// What this user may still write to the file system of a file.
+/// Bytes that this user may still write to the file system of a file.
 pub(in crate::disk) fn free_bytes(file: &File) -> Option<u64> {
     let system = fstatvfs(file).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
@@ -51,7 +52,7 @@ pub(in crate::disk) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::R
     file.write_at(bytes, offset)
 }
 
-/// Wakes the one who waits for it to become readable.
+/// Wakes a thread that waits for it to become readable.
 #[derive(Debug)]
 pub(in crate::disk) struct Bell(OwnedFd);
 

@@ -59,7 +59,7 @@ fn stretches(file: &SampleFile) -> Vec<(u64, u64)> {
 
 #[test]
 fn whichever_disk_is_opened_the_recording_is_whole() {
-    // Of nine channels, frames are a fifth as long.
+    // With nine channels, frames are a fifth as long.
     for (channels, parts) in [(1, 1), (2, 1), (9, 5)] {
         let (_folder, metas) = two();
         let mut stripes = begin(&metas, channels, None);
@@ -105,7 +105,7 @@ fn a_label_reaches_across_stripes_and_gaps_and_what_is_said_holds_on_all() {
     stripes
         .describe(Some(&Arc::new(Description { centre_frequency_hz: Some(1e6), ..Description::default() })));
     write(&mut stripes, &batches_of(1, &frames(0, 20), 1));
-    // From the first stripe to behind the gap; and one in it that comes late.
+    // From the first stripe past the gap; and a late one within it.
     stripes.annotate(100_000, 1_900_000, "long").unwrap();
     write(&mut stripes, &batches_of(1, &frames(320_000, 80), 1));
     stripes.annotate(200_000, 10, "late").unwrap();
@@ -141,7 +141,7 @@ fn a_disk_that_fails_is_left_out_and_what_waited_for_it_is_a_gap() {
     let batches = batches_of(1, &frames(0, 400), 1);
     let (before, behind) = batches.split_at(300);
     write(&mut stripes, before);
-    // It is noticed with the next that is written there, or within a quarter of a second.
+    // The next write there notices it, or a check within a quarter of a second.
     let began = std::time::Instant::now();
     while stripes.lanes.len() > 1 {
         assert!(began.elapsed() < Duration::from_secs(60));

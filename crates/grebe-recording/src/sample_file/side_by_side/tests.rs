@@ -132,7 +132,8 @@ fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_s
     let mut both = together(&paths, Alignment::Time).unwrap();
     let pair = samples(&mut both).into_iter().map(|channel| channel[0] & !B).collect::<Vec<_>>();
     assert_eq!(pair, [20, 0]);
-    // Of b one sample in a thousand is left out: its own stands beside each of a's, to three quarters of a sample.
+    // One sample of b in a thousand is skipped: its own stand beside those of a, to three quarters of a
+    // sample.
     let pairs = samples(&mut both);
     assert!(pairs[0].len() > 9_960, "{} pairs", pairs[0].len());
     for (number, (&a, &b)) in pairs[0].iter().zip(&pairs[1]).enumerate() {
@@ -190,7 +191,7 @@ fn what_does_not_fit_is_refused_with_what_helps() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever each of them misses: what comes out are the indexes that all of them have, and of each the samples that it has there.
+    /// With any gaps, the result has the common indices, and from each file the samples at them.
     #[test]
     fn exactly_what_all_have_is_there(
         files in prop::collection::vec(prop::collection::vec((0u64..40, 1u64..60), 1..8), 1..4),

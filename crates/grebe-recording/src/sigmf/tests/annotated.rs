@@ -36,7 +36,7 @@ fn named(start: u64, count: u64, label: &str) -> Value {
 #[test]
 fn they_go_through_a_stream_with_its_gaps_and_come_out_the_same() {
     let (folder, path) = scratch("a.sigmf-meta");
-    // Across the gap, in it, in the second stretch, in another stream behind it, and a point.
+    // Across the gap, in it, in the second stretch, in a later stream, and a point.
     let annotations = json!([
         named(0, 500, "all of one stream"),
         named(50, 100, "across the gap"),
@@ -49,7 +49,7 @@ fn they_go_through_a_stream_with_its_gaps_and_come_out_the_same() {
     let out = folder.path().join("b.sigmf-meta");
     recorded(&out, &played(&path));
     let mut expected = annotations.clone();
-    // It reached into another stream, and ends with its own.
+    // It extended into another stream, and ends with its own.
     expected[4]["core:sample_count"] = 50.into();
     let mut written = read_json(&out)["annotations"].as_array().unwrap().clone();
     written.retain(|annotation| annotation["core:label"] != "the sender began again");

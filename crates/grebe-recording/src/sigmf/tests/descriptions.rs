@@ -1,4 +1,4 @@
-//! What a stream says of itself is in its recording, and what a recording says is in the stream that is played.
+//! A recording keeps a stream's description, and playing it sends the same description.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn volts(name: &str) -> ChannelDescription {
     ChannelDescription { name: name.into(), unit: "V".into(), scale: 0.25, offset: -1.0 }
 }
 
-/// Frames of 100 samples of two channels, which say what they are.
+/// Frames of 100 samples of two channels, with these descriptions.
 fn described(descriptions: &[Option<Arc<Description>>]) -> Vec<Batch> {
     let batch = |(number, description): (u64, &Option<Arc<Description>>)| {
         let mut batch = BatchPool::new(1, 4_096).acquire().unwrap();
@@ -183,7 +183,7 @@ fn a_stream_that_says_nothing_makes_a_recording_that_says_nothing() {
     let (_folder, path) = scratch("x.sigmf-meta");
     recorded(&path, &described(&[None, None]));
     assert_eq!(SampleFile::open(&path).unwrap().description(0), None);
-    // What comes late holds from where it comes.
+    // A late description applies from its own position.
     let late = tuned(100, 1e6);
     let mut bench = StageBench::new(
         SigmfSink::create(&path, RecordOptions { overwrite: true, ..RecordOptions::default() }).unwrap(),

@@ -5,7 +5,7 @@ use grebe_frame::utc_time;
 use super::*;
 use crate::{Cancel, SaveOptions};
 
-/// Opens metadata as they stand, beside data.
+/// Opens these metadata unchanged, beside the data.
 fn opened(meta: &[u8], data: &[u8]) -> (TempDir, PathBuf, SampleFile) {
     let (folder, path) = scratch("rec.iq.sigmf-meta");
     fs::write(&path, meta).unwrap();
@@ -44,7 +44,7 @@ fn times_that_are_not_as_sigmf_has_them_are_kept_as_utc_with_a_note() {
             has_note || text.contains("012Z"),
             "{text}: {notes}"
         );
-        // It is the same in what is made of it.
+        // A conversion keeps it.
         let out = folder.path().join("out.sigmf-meta");
         file.save_as(&out, &SaveOptions::default(), &Cancel::default()).unwrap();
         let again = SampleFile::open(&out).unwrap();
@@ -125,7 +125,7 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let (_, found, _, notes) = open(offset, json!([at(1_000, 0)]), annotations, &pairs(9));
     assert_eq!(found, [(0, 3), (7, 2)]);
     assert!(notes.contains("cut to what is in them: 2") && notes.contains("are left out: 2"), "{notes}");
-    // Behind the end, and out of order.
+    // After the end, and out of order.
     let captures = json!([at(4, 0), at(0, 0), at(50, 0)]);
     let (segments, _, whole, notes) = open(json!({}), captures, json!([]), &pairs(9));
     assert_eq!((segments, whole), (vec![(0, 4, 0), (4, 5, 4)], false));

@@ -35,7 +35,7 @@ pub(super) fn stream(format: SampleFormat, channels: u32, frames: &[(u64, u32)])
     batches
 }
 
-/// Where a stretch without a gap begins in the stream, and the bytes of each channel.
+/// Begin in the stream of a stretch without a gap, and the bytes of each channel.
 type Stretch = (u64, Vec<Vec<u8>>);
 
 fn stretches_of(batches: &[Batch]) -> Vec<Stretch> {

@@ -1,4 +1,4 @@
-//! What is left where a process is killed between two of the files that take their places together.
+//! State after a process is killed between two of the files that take their places together.
 
 use super::super::Apart;
 use super::super::archive::Files;
@@ -10,7 +10,7 @@ use super::super::metadata::{Metadata, State};
 use super::*;
 use crate::{Cancel, repair, verify};
 
-/// Shows to every reader what is there: of what is refused, an error.
+/// Opens every file as a reader would; returns the errors of those refused.
 fn contradictions(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -52,7 +52,7 @@ fn is_open(meta: &Value) -> bool {
     meta["global"].get("grebe:known_samples").is_some()
 }
 
-/// Of a recording of three channels and a hundred samples.
+/// Metadata of a recording of three channels and a hundred samples.
 fn three(base: &Base, known_samples: u64) -> Metadata {
     let mut metadata = metadata(&settings(3), base);
     let (recorded_at, description, stripe_start) = (None, None, None);
@@ -68,12 +68,12 @@ fn metadata_that_are_being_replaced_never_contradict_their_collection() {
         for steps in 0.. {
             let (folder, path) = scratch("x.sigmf-meta");
             record(&path, &settings(3), &[(0, 100)]).finish().unwrap();
-            // Sums of the data stand in what was closed alone.
+            // Only closed metadata have sums of the data.
             let state = State { is_closed, is_durable: false, sums: &[] };
             let is_before_last =
                 three(&Base::of(&path), known_samples).stage(&state).unwrap().kill_behind(steps);
             assert_eq!(contradictions(folder.path()), [""; 0], "killed behind {steps}");
-            // Where one of the channels is closed, that is the end of all.
+            // A closed channel determines the end of all.
             let all_open = metas(folder.path()).iter().all(is_open);
             let length = if all_open { 90 } else { 100 };
             let check = |file: &mut SampleFile| {
@@ -101,7 +101,7 @@ fn metadata_that_are_being_replaced_never_contradict_their_collection() {
             assert!(file.is_whole() && file.notes().is_empty(), "{:?}", file.notes());
             assert!(!repair(&path).unwrap()[0].is_changed);
             if (is_closed, steps) == (false, 3) {
-                // Of one that the recorder had closed, and of two that were not.
+                // One recording was closed by its recorder, and two were not.
                 (1..=3).for_each(|number| validate(&folder.path().join(format!("x_ch{number}.sigmf-meta"))));
             }
             if !is_before_last {
@@ -144,7 +144,7 @@ fn what_is_overwritten_never_has_samples_of_another() {
             break;
         }
     }
-    // By what is put in its place as a whole.
+    // A complete replacement.
     for steps in 0.. {
         let (folder, path) = scratch("x.sigmf-meta");
         record(&path, &settings(3), &[(0, 100)]).finish().unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong with a recording is said, with the file and the field.
+//! An error about a recording names the file and the field.
 
 use super::*;
 

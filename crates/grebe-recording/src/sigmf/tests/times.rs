@@ -73,7 +73,7 @@ fn a_loss_on_the_way_of_a_played_recording_changes_no_time() {
     assert!(batches.len() == 1 && batches[0].len() > 2);
     let frames: Vec<u64> = batches[0].frames().map(|frame| frame.header().first_sample_index).collect();
     let description = batches.remove(0).description().cloned().unwrap();
-    // What arrives of it: without the second frame.
+    // The stream as received: without the second frame.
     let lost = stream_without(&frames);
     let out = folder.path().join("b.sigmf-meta");
     recorded(&out, &described(lost, (*description).clone()));

@@ -17,10 +17,10 @@ use crate::summary::RecordingSummary;
 pub(crate) struct Closing {
     metadata: Option<MetadataWriter>,
     summary: Option<RecordingSummary>,
-    /// What it is opened by.
+    /// The path that opens it.
     path: PathBuf,
     data: Vec<Arc<DiskFile>>,
-    /// Until then nobody else records under this name.
+    /// Until then no other recorder can use this name.
     _name: NameLock,
 }
 
@@ -45,8 +45,8 @@ impl Closing {
 }
 
 impl SigmfWriter {
-    /// Goes on in another recording, of the same settings, with the next sample; the files before are closed by whoever joins what this returns.
-    /// Nothing is asked of the disk. Where the system gives no thread, all is as it was.
+    /// Continues in another recording of the same settings with the next sample; joining the result closes
+    /// the previous files. Makes no request to the disk. If the system gives no thread, nothing changes.
     pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
         let Begun { mut parts, metadata, files } = next.begin()?;
         let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
@@ -67,7 +67,7 @@ impl SigmfWriter {
         Ok(Closing { metadata, summary, path, data, _name: name })
     }
 
-    /// Hands what was buffered to the system, and waits until it has written that.
+    /// Hands buffered data to the system, and waits until it has written them.
     ///
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
@@ -83,7 +83,7 @@ impl SigmfWriter {
         }
     }
 
-    /// For a stream that pauses: what has waited for long enough goes to the disk.
+    /// For a stream that pauses: data that have waited long enough go to the disk.
     ///
     /// # Errors
     /// [`Error::Write`], as for [`write`](Self::write).
@@ -91,8 +91,8 @@ impl SigmfWriter {
         if self.has_ended { Ok(()) } else { self.cut_if_due() }
     }
 
-    /// Some times a second: what has waited for long enough goes to the disk, and a file that cannot be written any further is noticed,
-    /// though its next block is far from full.
+    /// Called several times a second: data that have waited long enough go to the disk. This also detects a
+    /// file that cannot be written any more, although its next block is far from full.
     #[inline]
     pub(super) fn cut_if_due(&mut self) -> Result<(), Error> {
         if !self.metadata.as_ref().is_some_and(MetadataWriter::is_cut_due) {
@@ -105,11 +105,12 @@ impl SigmfWriter {
         }
     }
 
-    /// Writes what is left, waits until it is on the disk, and closes the recording: its metadata are complete from here on.
+    /// Writes the rest, waits until it is on the disk, and closes the recording with complete metadata.
     ///
     /// # Errors
-    /// [`Error::Write`] where the rest cannot be written (what was written before is closed all the same), or
-    /// [`Error::File`] where the metadata cannot be: the recording can be read, and counts as not closed.
+    /// [`Error::Write`] if the rest cannot be written (the samples before it are closed all the same), or
+    /// [`Error::File`] if the metadata cannot be written: the recording is then readable, and counts as not
+    /// closed.
     pub fn finish(mut self) -> Result<SigmfSummary, Error> {
         self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
         self.tell(Event::Finish);
@@ -154,7 +155,8 @@ impl SigmfWriter {
         Error::Write { path, source, good_samples: self.taken_samples }
     }
 
-    /// Gives the summary its name where it is of the recording, which is closed and has so many samples per channel.
+    /// Names the summary if it covers the recording, which is closed and has `len_samples` samples per
+    /// channel.
     pub(super) fn end_summary(&mut self, len_samples: Option<u64>) {
         self.parts.iter_mut().for_each(|part| part.end.untap());
         if let Some(summary) = self.summary.take() {
@@ -180,12 +182,12 @@ impl SigmfWriter {
         self.parts[part].end.cut(&mut self.disk).unwrap();
     }
 
-    /// The disk is full behind so many bytes of a data file.
+    /// Simulates a disk that is full after this number of bytes of a data file.
     pub(crate) fn limit(&self, part: usize, bytes: u64) {
         self.parts[part].end.file().limit(bytes);
     }
 
-    /// The summary is behind.
+    /// The summary lags behind.
     pub(crate) fn lose_summary(&self) {
         self.summary.as_ref().unwrap().lose();
     }

@@ -1,4 +1,4 @@
-//! Labels of what was written.
+//! Labels on written samples.
 
 use grebe_frame::StreamAnnotation;
 use serde_json::{Map, Value};
@@ -10,8 +10,8 @@ use crate::sigmf::layout::Annotation;
 use crate::sigmf::metadata_writer::Event;
 
 impl SigmfWriter {
-    /// Labels a stretch of the stream whose first sample was written before, by the indexes that [`write`](Self::write) was given.
-    /// What of it lies in a gap is left out.
+    /// Labels a stretch of the stream whose first sample is already written, by the indices passed to
+    /// [`write`](Self::write). Parts in a gap are excluded.
     ///
     /// # Errors
     /// [`Error::Process`] beyond a million labels.
@@ -34,7 +34,7 @@ impl SigmfWriter {
         self.annotate_with(first_sample_index, length_samples, annotation_fields(annotation))
     }
 
-    /// As [`annotate`](Self::annotate), with whatever an annotation says.
+    /// As [`annotate`](Self::annotate), with any annotation fields.
     pub(crate) fn annotate_with(
         &mut self,
         first_sample_index: u64,

@@ -1,11 +1,11 @@
-//! Files as programs write them: sizes that are not what the file has, bits that stand elsewhere, receivers' chunks and names.
+//! Files as programs write them: wrong sizes, shifted bits, receivers' chunks and names.
 
 use grebe_frame::{Complex, SampleFormat, utc_time};
 
 use super::*;
 use crate::{Cancel, SaveOptions, repair};
 
-/// A file of 16 bits in stereo at 48 kS/s: 1, -1, 2, -2, ..., with these chunks before and behind the samples.
+/// A file of 16 bits in stereo at 48 kS/s: 1, -1, 2, -2, ..., with these chunks before and after the samples.
 fn stereo(frames: i16, before: &[u8], behind: &[u8]) -> Vec<u8> {
     let data: Vec<u8> =
         (1..=frames).flat_map(|at| [at.to_le_bytes(), (-at).to_le_bytes()].concat()).collect();
@@ -38,7 +38,7 @@ fn chunk(name: &[u8; 4], bytes: &[u8]) -> Vec<u8> {
     [&name[..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
 }
 
-/// Where the size of the samples stands.
+/// Position of the size of the samples.
 fn data_size_at(file: &[u8]) -> usize {
     file.windows(4).position(|bytes| bytes == b"data").unwrap() + 4
 }
@@ -80,13 +80,13 @@ fn the_length_of_the_file_decides_where_the_header_is_wrong() {
     for (large, name) in [(0, b"RF64"), (u64::MAX, b"RF64"), (0, b"BW64"), (u64::MAX, b"BW64")] {
         assert_eq!(opened(&path, &rf64(&good, large, name)), (1_000, false, no_length.into()), "{large:x}");
     }
-    // A recorder was killed behind the last time that it wrote its header.
+    // A recorder was killed after its last header update.
     for stale in [with_size(good.clone(), 400), rf64(&good, 400, b"RF64")] {
         let (samples, is_whole, note) = opened(&path, &stale);
         assert_eq!((samples, is_whole), (1_000, false));
         assert!(note.contains("the header says 100 samples per channel, and the file goes on"), "{note}");
     }
-    // Chunks and tags behind the samples are none of them.
+    // Chunks and tags after the samples are not samples.
     let info = chunk(b"LIST", b"INFOISFT\x04\0\0\0SDR\0");
     for behind in
         [info.clone(), chunk(b"qqqq", &[1; 32]), b"ID3\x04rest of a tag".to_vec(), b"TAGnnnnnnn".to_vec()]
@@ -153,7 +153,7 @@ fn bits_that_are_fewer_than_their_bytes_are_read_at_their_level() {
     let (values, bits, note) = read(file(1, 1, 4, 24, b"", &samples(0, 4), b""));
     assert_eq!((values, bits), (low.clone(), Some(24)));
     assert!(note.contains("24 bits of 32, which stand at the lower end"), "{note}");
-    // The same without a sign above it.
+    // The same without a sign extension.
     let unsigned: Vec<u8> = low.iter().flat_map(|value| number(value & 0xff_ffff, 4)).collect();
     assert_eq!(read(file(1, 1, 4, 24, b"", &unsigned, b"")).0, low);
     // 20 bits in 3 bytes, at the upper end.

@@ -1,11 +1,12 @@
-//! Lines as boards print them, without what stands around their numbers.
+//! Strips the decoration from lines as boards print them.
 
 use serde_json::Value;
 
 use super::fields::number;
 
-/// Makes a line one of fields, where it is not: `[1, 2]`, `(1, 2)`, `$1,2*5A`, `{"a": 1}`, `>a:1` of Teleplot, `0,5;1,5` with decimal commas,
-/// escape sequences of terminals and NUL between. Whether `out` has it; else it is one as it stands.
+/// Converts a decorated line into fields: `[1, 2]`, `(1, 2)`, `$1,2*5A`, `{"a": 1}`, Teleplot's `>a:1`,
+/// `0,5;1,5` with decimal commas, terminal escape sequences and NUL. Returns whether `out` has the result;
+/// otherwise the line is fine as it is.
 pub(super) fn clean(line: &[u8], out: &mut Vec<u8>) -> bool {
     let has_controls = line.starts_with(MARK) || line.iter().any(|&byte| matches!(byte, 0 | ESCAPE));
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -28,7 +29,7 @@ pub(super) fn clean(line: &[u8], out: &mut Vec<u8>) -> bool {
             Some(inner.to_vec())
         }
         [b'{', inner @ .., b'}'] => json(text).or_else(|| Some(inner.to_vec())),
-        // $GPGGA is no number.
+        // $GPGGA is a name.
         [b'$', inner @ ..] if inner.first().is_some_and(|byte| !byte.is_ascii_alphabetic()) => {
             Some(inner.split(|byte| *byte == b'*').next().unwrap_or_default().to_vec())
         }
@@ -58,7 +59,7 @@ fn plain(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// `"a":1,"b.c":2`; `None`: it is no object, or has no number.
+/// `"a":1,"b.c":2`; `None` if it is not an object, or has no numbers.
 fn json(text: &[u8]) -> Option<Vec<u8>> {
     let value: Value = serde_json::from_slice(text).ok()?;
     let mut out = Vec::new();

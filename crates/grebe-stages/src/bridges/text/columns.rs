@@ -1,4 +1,4 @@
-//! Which channels the lines have, as the lines themselves say it.
+//! Finds the channels from the lines themselves.
 
 mod layout;
 
@@ -20,7 +20,7 @@ pub(super) struct Columns {
     fixed: Option<Fixed>,
     asked_time: Option<TimeColumn>,
     shape: Option<Shape>,
-    /// What each column is, where lines have no names.
+    /// Role of each column, if lines have no names.
     places: Vec<Place>,
     channels: Vec<ChannelDescription>,
     /// As the lines call them.
@@ -31,31 +31,31 @@ pub(super) struct Columns {
     time_name: Option<String>,
     time_s: Option<f64>,
     heading: Heading,
-    /// A line without what stands around its numbers.
+    /// A line without the decoration around its numbers.
     cleaned: Vec<u8>,
     /// Lines in a row that are unlike the ones before, and alike.
     others: (Shape, u32),
-    /// Of one line: the numbers, and what the fields of names are.
+    /// Numbers of one line, and the roles of its named fields.
     numbers: Vec<Option<f64>>,
     named: Vec<Place>,
     /// Whether one of them has a unit, or is a time of day.
     has_units: bool,
-    /// A name that stands twice in one line.
+    /// A name that appears twice in one line.
     twice: Option<String>,
     /// Values of the newest line that it did not say.
     held: u64,
     unknown_names: u64,
 }
 
-/// Channels that stay as they are, whatever comes.
+/// Channels that never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fixed {
-    /// So many columns.
+    /// Number of columns.
     Count(usize),
     Names(Vec<String>),
 }
 
-/// Which column is the time.
+/// The time column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TimeColumn {
     Name(String, Option<TimeUnit>),
@@ -65,7 +65,7 @@ pub(crate) enum TimeColumn {
     None,
 }
 
-/// What a line turned out to be.
+/// Classification of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
     /// Empty, or a comment.
@@ -82,12 +82,12 @@ pub(super) enum Line {
     Bad,
 }
 
-/// What tells lines from others.
+/// Distinguishes kinds of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Each value has its name.
     Named,
-    /// So many values without names.
+    /// Number of unnamed values.
     Columns(usize),
 }
 
@@ -145,7 +145,7 @@ impl Columns {
             return Line::Nothing;
         }
         if let Some(comment) = line.strip_prefix(b"#").or_else(|| line.strip_prefix(b"//")) {
-            // Of a file; later ones say something else.
+            // Header of a file; later comments mean something else.
             if self.shape.is_none() {
                 self.heading.keep(comment);
             }
@@ -197,19 +197,19 @@ impl Columns {
         self.clock.began()
     }
 
-    /// What a person should know of how the lines are read.
+    /// Notices about assumptions in reading the lines.
     pub(super) fn guesses(&self) -> Vec<String> {
         let clock = self.time_name.iter().flat_map(|name| self.clock.guesses(name));
         let twice = self.twice.iter().map(|name| format!("{name} stands twice in a line"));
         clock.chain(twice).collect()
     }
 
-    /// What stands for a value that there was not yet.
+    /// Placeholder for a value that has not come yet.
     pub(super) fn missing(&self) -> f64 {
         if self.format.component().is_float() { f64::NAN } else { 0.0 }
     }
 
-    /// Values that lines did not say since this was asked last, and names that nobody asked for.
+    /// Values missing from lines since the last call, and unrequested names.
     pub(super) fn drain_counts(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.held), std::mem::take(&mut self.unknown_names))
     }
@@ -229,7 +229,7 @@ impl Columns {
             plain += usize::from(value.is_some() || field.value.is_empty());
             self.has_units |= value.is_none() || !field.unit.is_empty();
             let value = value.or_else(|| table::number_and_unit(field.value, b'.').map(|(value, _)| value));
-            // A date is no number, and a time all the same.
+            // A date does not parse as a number, but counts as a time.
             let value = value.or_else(|| is_time_of_day(field.value).then_some(f64::NAN));
             words += usize::from(value.is_none() && (is_named || !field.value.is_empty()));
             self.numbers.push(value);

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_datagram::Receiver;
 
-/// Reads datagrams of lines as if they came through a pipe: the end of one ends a line. Those of all senders make one stream, which
-/// ends once each of them has sent an empty one.
+/// Reads datagrams of lines as if from a pipe: the end of a datagram ends a line. All senders share one
+/// stream, which ends once each of them has sent an empty datagram.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     receiver: Receiver<Vec<u8>>,
     slab: Option<Vec<u8>>,
     lines: Vec<u8>,
     begin: usize,
-    /// Who sent lines, and no end after them.
+    /// Senders of lines without an end of stream.
     senders: Vec<SocketAddr>,
     /// There are more than are kept: nothing tells any more when all have ended.
     is_crowded: bool,
@@ -48,12 +48,12 @@ impl Datagrams {
         }
     }
 
-    /// What the kernel drops, to be asked by whoever reads the lines.
+    /// Kernel drops, for the reader of the lines.
     pub(crate) fn kernel_drops(&self) -> KernelDrops {
         self.kernel_drops.clone()
     }
 
-    /// Takes what has come; waits a moment for it.
+    /// Receives waiting datagrams; waits a moment for the first.
     fn receive(&mut self) -> io::Result<()> {
         self.lines.clear();
         self.begin = 0;

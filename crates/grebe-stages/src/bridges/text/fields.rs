@@ -2,18 +2,19 @@
 
 use grebe_recording::table;
 
-/// A value in a line, and what stands with it.
+/// A value in a line, with its name and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Field<'a> {
     /// Empty where it has none.
     pub(super) name: &'a [u8],
     /// Empty between two commas.
     pub(super) value: &'a [u8],
-    /// What stands behind a value that has a name: `temp: 21.5 C, ...`.
+    /// The text after a named value: `temp: 21.5 C, ...`.
     pub(super) unit: &'a [u8],
 }
 
-/// The fields of a line. Commas, semicolons, spaces and tabs stand between them, colons and equals signs behind names.
+/// The fields of a line, separated by commas, semicolons, spaces and tabs. A colon or an equals sign follows
+/// a name.
 ///
 /// | line | fields |
 /// |---|---|
@@ -73,14 +74,14 @@ pub(super) fn is_time_of_day(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_digit() || b":-+.TZ/".contains(byte))
 }
 
-/// What a value is measured in, as it stands behind it.
+/// The unit of a value, from the text after it.
 pub(super) fn unit_of<'a>(field: &Field<'a>) -> &'a str {
     let glued = || table::number_and_unit(field.value, b'.').map_or(&b""[..], |(_, unit)| unit);
     let unit = if field.unit.is_empty() && number(field.value).is_none() { glued() } else { field.unit };
     std::str::from_utf8(unit).unwrap_or_default()
 }
 
-/// The first word of a line that begins with one, and what stands behind it.
+/// The first word of a line that begins with one, and the rest.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     if let Some(quoted) = line.strip_prefix(b"\"")
         && let Some(end) = quoted.iter().position(|&byte| byte == b'"')
@@ -97,7 +98,7 @@ fn value(line: &[u8]) -> (&[u8], &[u8]) {
     line.split_at(line.iter().position(ends).unwrap_or(line.len()))
 }
 
-/// The name that a line begins with, and what stands behind its colon.
+/// The name at the begin of a line, and the text after its colon.
 fn name<'a>(line: &'a [u8], word: &'a [u8], behind: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if begins_number(word) {
         return None;
@@ -113,7 +114,7 @@ fn name<'a>(line: &'a [u8], word: &'a [u8], behind: &'a [u8]) -> Option<(&'a [u8
     is_name.then(|| (name, &line[end + 1..]))
 }
 
-/// What stands behind a named value up to the comma or the end, where it is neither a number nor the next name.
+/// The text after a named value up to the comma or the end, if it is neither a number nor the next name.
 fn unit(line: &[u8]) -> (&[u8], &[u8]) {
     let end = line.iter().position(|&byte| is_comma(byte)).unwrap_or(line.len());
     let unit = line[..end].trim_ascii();

@@ -41,7 +41,7 @@ impl Heading {
     }
 }
 
-/// Names with blanks in them stand between commas.
+/// Names with spaces are separated by commas.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let comma = [b',', b';', b'\t'].into_iter().find(|comma| line.contains(comma));
     let mut rest = Some(line).filter(|line| !line.trim_ascii().is_empty());

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Lines of garbage, and those of words.
+/// Skipped lines: garbage, and lines of words.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     pub(super) bad: Kept,

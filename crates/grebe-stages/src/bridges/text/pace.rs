@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use grebe_recording::table::Spacing;
 
-/// Where the rate comes from.
+/// Origin of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rate {
     /// Nobody knows; a column of times says it all the same.
@@ -23,11 +23,11 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// At that time so many lines had come.
+    /// Notes the number of lines that had arrived at this time.
     pub(super) fn note(&mut self, at: Instant, lines: usize) {
         if lines > self.last.map_or(0, |(_, before)| before) {
             self.last = Some((at, lines));
-            // What came together with the first line may have waited for long.
+            // Lines that arrive together with the first may have waited long.
             self.first.get_or_insert((at, lines));
         }
     }
@@ -37,7 +37,7 @@ impl Arrivals {
         self.first.map_or(Duration::ZERO, |(at, _)| at.elapsed())
     }
 
-    /// Whether so many lines are enough by now to say the rate.
+    /// Whether this number of lines is enough to determine the rate.
     pub(super) fn are_enough(&self, lines: usize) -> bool {
         let elapsed = self.elapsed();
         match lines {
@@ -47,7 +47,7 @@ impl Arrivals {
         }
     }
 
-    /// Lines per second, once that can be said; 0 where it cannot. `is_over`: nothing more will come.
+    /// Lines per second once known; 0 if that is impossible. `is_over`: no more lines will come.
     pub(super) fn rate_hz(&self, is_over: bool) -> Option<f64> {
         let (Some((began, before)), Some((ended, after))) = (self.first, self.last) else {
             return is_over.then_some(0.0);
@@ -74,17 +74,17 @@ pub(super) fn grows_evenly(mut numbers: impl Iterator<Item = f64>) -> bool {
         && Spacing::of(&since, 0.0).is_ok_and(|spacing| spacing.jitter_s < 0.05 * spacing.period_s)
 }
 
-/// To so many digits behind the first.
+/// Rounds to this number of digits after the first.
 fn rounded(number: f64, digits: usize) -> f64 {
     format!("{number:.digits$e}").parse().unwrap_or(number)
 }
 
 const WAIT: Duration = Duration::from_secs(1);
-/// Where there are fewer lines than these, and where there is one.
+/// With fewer lines than these the measurement takes longer, and longest with one line.
 const LINES: usize = 8;
 const WAIT_FEW: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// What is over sooner says nothing.
+/// A shorter span does not determine the rate.
 const SPAN_MIN_S: f64 = 0.1;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Begins rows of so many channels.
+    /// Begins rows of `channels` values.
     pub(super) fn begin(&mut self, channels: usize) {
         self.clear();
         self.channels = channels;
@@ -60,7 +60,7 @@ impl Rows {
         self.values.len() / self.channels.max(1)
     }
 
-    /// Those that did not go on yet.
+    /// Rows not yet handed on.
     pub(super) fn rest(&self) -> Range<usize> {
         self.gone..self.len()
     }
@@ -88,7 +88,7 @@ impl Rows {
         self.steps.get(at).copied().unwrap_or(Step::Next)
     }
 
-    /// What is missing before this one is marked.
+    /// Marks missing rows before this one.
     pub(super) fn mark(&mut self, at: usize) {
         self.steps[at] = Step::Next;
     }
@@ -98,7 +98,7 @@ impl Rows {
         self.values.iter().step_by(self.channels.max(1)).copied()
     }
 
-    /// So many more went on.
+    /// Marks this number of rows as handed on.
     pub(super) fn went(&mut self, rows: usize) {
         self.gone += rows;
         if self.gone >= self.len() {

@@ -12,10 +12,10 @@ use crate::bridges::text::uri::TextStream;
 use crate::session::Gaps;
 use crate::transport::{Outgoing, Reconnect, Written};
 
-/// Writes a line per sample, behind one with the names of the channels; ends, without an error, when its reader has gone, or counts
-/// what comes until there is one again.
+/// Writes a line per sample, after a line of channel names. When its reader disappears, it ends without an
+/// error, or counts samples until a reader returns.
 ///
-/// With times, a gap is seen by them; without, what is missing is missing there too, and counted.
+/// Times show gaps. Without times, the lines omit missing samples, and a counter counts them.
 pub(crate) struct TextSink<W> {
     to: Outgoing<W>,
     text: TextStream,
@@ -41,13 +41,13 @@ impl<W: Write + Send + 'static> TextSink<W> {
         }
     }
 
-    /// Opens it again once it was lost, and goes on.
+    /// Reopens a lost connection, and continues.
     pub(crate) fn reconnects(mut self, again: Option<Reconnect<W>>) -> Self {
         self.to = self.to.reconnects(again);
         self
     }
 
-    /// Begins anew, with a line of names, where the stream is another than before or its reader is.
+    /// Starts with a line of names when the stream or its reader changes.
     fn begin(&mut self, header: &Header, description: Option<&Arc<Description>>) {
         let of = |header: &Header| (header.format, header.channel_count, header.sample_rate_hz);
         let channels = |description: Option<&Arc<Description>>| description.map(|it| it.channels.clone());

@@ -20,8 +20,8 @@ use crate::bridges::text::uri::TextStream;
 use crate::session::{Bounded, Limit, Shortfall, Silence};
 use crate::transport::{Carrier, Link, ReadResult, Reconnect, Wait};
 
-/// Reads lines of numbers: a line is a sample of each channel. Other channels than before begin with another frame; the stream goes on
-/// with the next sample, and whoever reads it takes it for another.
+/// Reads lines of numbers: a line is a sample of each channel. A change of channels begins another frame. The
+/// stream continues with the next sample, and a reader treats it as another stream.
 ///
 /// Half lines and garbage are counted and left out. The first lines are kept until the rate is known, for some seconds at most.
 pub(crate) struct TextSource<R> {
@@ -41,9 +41,9 @@ pub(crate) struct TextSource<R> {
     arrivals: Option<Arrivals>,
     read_at: Instant,
     read_ns: u64,
-    /// Where a column of times says how lines follow each other.
+    /// Steps between lines, from a time column.
     steps: Option<Steps>,
-    /// What a person should know.
+    /// Notices for the user.
     notes: Vec<String>,
     is_guessed: bool,
     left_out: LeftOut,
@@ -55,9 +55,9 @@ pub(crate) struct TextSource<R> {
     clock: UtcClock,
     pool: Option<BatchPool>,
     limit: Limit,
-    /// Of lines that are made as they come, at a rate that was given.
+    /// For live lines with a given rate.
     shortfall: Option<Shortfall>,
-    /// Where they come in datagrams.
+    /// For lines in datagrams.
     kernel_drops: Option<KernelDrops>,
     counters: Counted,
 }
@@ -103,13 +103,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self
     }
 
-    /// Tells what the kernel drops of its datagrams.
+    /// Sets the counter of datagrams that the kernel drops.
     pub(crate) fn kernel_drops(mut self, drops: KernelDrops) -> Self {
         self.kernel_drops = Some(drops);
         self
     }
 
-    /// Opens it again once it was lost, and goes on.
+    /// Reopens a lost connection, and continues.
     pub(crate) fn reconnects(mut self, again: Option<Reconnect<R>>) -> Self {
         self.link = self.link.reconnects(again);
         self
@@ -151,8 +151,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.begin > begun
     }
 
-    /// The newest line is of other channels: what was read of the ones before goes on first, but for the first lines of all, which
-    /// were those of a device that had not begun.
+    /// The newest line has other channels: the pending rows go first. The very first lines are discarded,
+    /// because the device had not begun.
     fn change(&mut self) {
         self.is_changed = true;
         if let Some(arrivals) = &mut self.arrivals {
@@ -238,7 +238,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.set_block();
     }
 
-    /// Keeps what a person should know of how the first lines are read.
+    /// Notes the assumptions about the first lines.
     fn guess(&mut self) {
         if self.is_guessed || self.arrivals.is_some() || self.rows.len() == 0 {
             return;
@@ -292,7 +292,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Tells what a person should know.
+    /// Reports the notices.
     fn tell(&mut self, ctx: &Context) {
         self.notes.drain(..).for_each(|note| ctx.note(note));
         if self.next.channel_count == 0
@@ -307,7 +307,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Counts what is missing by the clock, where no times say it.
+    /// Counts samples missing by the clock, if lines have no times.
     fn look_at_the_clock(&mut self) {
         let Some(shortfall) = self.shortfall.as_mut().filter(|_| self.steps.is_none()) else { return };
         let samples = self.next.first_sample_index + self.rows.rest().len() as u64;
@@ -315,7 +315,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.counters.clock_missing_samples.set(missing);
     }
 
-    /// Takes what a read brought.
+    /// Takes the result of a read.
     fn take(&mut self, heard: ReadResult) {
         match heard {
             ReadResult::Bytes(read) => {
@@ -329,7 +329,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 self.settle(true);
             }
             ReadResult::Reconnected(away) => {
-                // As long as nobody was there by this machine's clock, and one sample at least.
+                // The length of the absence by this machine's clock, and at least one sample.
                 self.leave_out(((away.as_secs_f64() * self.next.sample_rate_hz) as u64).max(1));
                 self.counters.reconnects.add(1);
                 self.is_half = begins_within(&self.text.carrier);
@@ -413,12 +413,12 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
     }
 }
 
-/// Whether what carries the lines may begin within one: a device does not wait until somebody listens.
+/// Whether the carrier may begin within a line: a device does not wait for a listener.
 fn begins_within(carrier: &Carrier) -> bool {
     matches!(carrier, Carrier::Serial(_))
 }
 
-/// Any bytes are lines or are left out; what is taken of them has a value for each channel.
+/// Any bytes are lines or are skipped; each accepted line has a value for each channel.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz(name: &str, bytes: &[u8]) {
     let Ok(crate::Uri::Text(text)) = format!("pipe:?format=text&{name}").parse() else { return };
@@ -452,7 +452,7 @@ impl<R> std::fmt::Debug for TextSource<R> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
-/// So long nothing is said of lines without numbers.
+/// Time before the first notice about lines without numbers.
 const TELL_AFTER: Duration = Duration::from_secs(3);
 grebe_flow::counters! {
     struct Counted { bad_lines, half_lines, word_lines, held_values, unknown_names, time_resets, doubled_lines, lost_frames, lost_samples, reconnects, kernel_drops, gauge kernel_drops_known, gauge unseen_loss, gauge clock_missing_samples }

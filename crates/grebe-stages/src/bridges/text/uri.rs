@@ -1,4 +1,4 @@
-//! What the name of a stream of lines says.
+//! URI of a stream of lines.
 
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 use grebe_process::query::{Pairs, Query, positive};
@@ -16,7 +16,7 @@ use crate::transport::Carrier;
 /// |---|---|---|
 /// | `format=text` | lines of numbers | needed, but for a serial port |
 /// | `rate=` | lines per second: `100`; `measure`: by when they arrive in the first second | measured, but for a pipe, where it is not known |
-/// | `channels=` | so many columns, or the names of those to take: `3`, `a,b`; others are left out | what there is |
+/// | `channels=` | number of columns, or names of the columns to take: `3`, `a,b`; skips all others | what there is |
 /// | `time=` | the column of the time, by name or number, and its unit: `t`, `1:ms`; `none` | a column named `time`, `t`, `timestamp`, `Time (ms)`, ... |
 /// | `as=` | samples of `i8 u8 i16 i32 f32 f64` | `f64` |
 /// | `listen`, `reconnect`, `baud=`, ... | as of a [`RawStream`](crate::RawStream) | |

@@ -1,4 +1,4 @@
-//! What columns and names stand for.
+//! Roles of columns and names.
 
 use grebe_frame::{ChannelDescription, MAX_CHANNELS};
 use grebe_recording::table::{self, TimeUnit};
@@ -7,8 +7,8 @@ use super::{Columns, Fixed, NAME_BYTES_MAX, Place, Time, TimeColumn, channel};
 use crate::bridges::text::fields::{Fields, unit_of};
 
 impl Columns {
-    /// What a name stands for; `None`: it is no name. `at`: where it most likely is, of `known` channels; `time`: a column of times that was
-    /// not known.
+    /// The role of a name; `None` if it is not a name. `at`: its most likely position among `known` channels;
+    /// `time`: a newly found time column.
     pub(super) fn place(
         &self,
         name: &[u8],
@@ -55,7 +55,8 @@ impl Columns {
         }
     }
 
-    /// What so many columns are, by the line of names before, if there was one; `None`: not what was asked for.
+    /// Roles of this number of columns, by the preceding line of names, if any; `None` if they do not match
+    /// the requested ones.
     pub(super) fn layout(
         &self,
         line: &[u8],

@@ -10,7 +10,7 @@ fn names(columns: &Columns) -> Vec<&str> {
     columns.channels().iter().map(|channel| channel.name.as_str()).collect()
 }
 
-/// What each line turned out to be, and the values then.
+/// The classification of each line, and the values after it.
 fn taken(columns: &mut Columns, lines: &[&str]) -> Vec<(Line, Vec<f64>)> {
     lines.iter().map(|line| (columns.take(line.as_bytes()), columns.values().to_vec())).collect()
 }
@@ -97,7 +97,7 @@ fn a_column_may_be_the_time() {
     assert_eq!((columns.time_s(), names(&columns), columns.values()), (Some(1.5), vec!["a"], &[2.0][..]));
     let second = Some(TimeColumn::Number(1, Some(TimeUnit::Us)));
     let mut columns = Columns::new(SampleFormat::I16, None, second);
-    // The time is no sample.
+    // The time is not a sample.
     taken(&mut columns, &["7,2000000", "7,4000000"]);
     assert_eq!((columns.time_s(), columns.values()), (Some(2.0), &[7.0][..]));
     assert_eq!(columns.take(b"7,nan"), Line::Bad);
@@ -118,7 +118,7 @@ fn a_column_may_be_the_time() {
     let mut columns = Columns::new(SampleFormat::F64, None, Some(TimeColumn::None));
     taken(&mut columns, &["time,a", "3,1"]);
     assert_eq!((columns.time_s(), names(&columns)), (None, vec!["time", "a"]));
-    // Times alone are no samples of another kind of stream.
+    // Times alone do not start another kind of stream.
     let mut columns = whatever_comes();
     let lines = taken(&mut columns, &["1,2", "time:1", "time:2", "time:3", "3,4"]);
     assert_eq!((lines[3].0, lines[4].clone()), (Line::Bad, (Line::Row, vec![3.0, 4.0])));
@@ -138,7 +138,7 @@ fn units_may_stand_in_names_and_right_behind_numbers() {
     let named: Vec<(&str, &str)> =
         columns.channels().iter().map(|it| (it.name.as_str(), it.unit.as_str())).collect();
     assert_eq!((named, columns.values()), (vec![("temp", "°C"), ("hum", "%")], &[24.0, 40.0][..]));
-    // Names like these are no numbers.
+    // Names such as these are not numbers.
     let mut columns = whatever_comes();
     taken(&mut columns, &["input,5V,3V3", "1,2,3"]);
     assert_eq!(names(&columns), ["input", "5V", "3V3"]);
@@ -197,7 +197,7 @@ fn there_are_no_more_channels_than_a_stream_has() {
 }
 
 proptest! {
-    /// Whatever number is printed is the number that is read, in both kinds of lines.
+    /// Every printed number is read back exactly, in both kinds of lines.
     #[test]
     fn numbers_come_back_as_they_were(
         rows in prop::collection::vec(prop::collection::vec(prop::num::f64::NORMAL | prop::num::f64::ZERO, 3), 1..20),
@@ -215,7 +215,7 @@ proptest! {
         }
     }
 
-    /// Garbage has no effect but to be counted, whatever it is.
+    /// Garbage of any kind is only counted.
     #[test]
     fn any_bytes_are_taken_or_left(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..40)) {
         let mut columns = whatever_comes();

@@ -10,7 +10,7 @@ use grebe_recording::table::Step;
 use super::TextSource;
 
 impl<R: Read + Send + 'static> TextSource<R> {
-    /// Hands on what is there, as much as a chunk holds.
+    /// Hands on the pending rows, up to a chunk.
     pub(super) fn hand_on(&mut self, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         if let Some(clock) = self.clock.renewed(self.read_ns) {
             self.describe(|description| description.clock = Some(clock));
@@ -39,7 +39,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             let rows = rest.start..rest.start + length;
             let put = |channel, out: &mut [u8]| self.rows.put(rows.clone(), channel, header.format, out);
             if batch.push_bytes(&header, put).is_err() {
-                // It is full: the rest goes into the next one.
+                // The chunk is full: the rest goes into the next one.
                 break;
             }
             self.stamp_ns = header.producer_ts_ns;
@@ -53,14 +53,15 @@ impl<R: Read + Send + 'static> TextSource<R> {
         Ok(if self.limit.is_reached() { Outcome::End } else { Outcome::Produced })
     }
 
-    /// When the first of the last so many rows was made, as far as the rate says it: the last one came with the newest read.
+    /// Time of the first of the last `rows` rows, by the rate: the last one came with the newest read.
     fn stamp_of(&self, rows: usize) -> u64 {
         let rate_hz = self.next.sample_rate_hz;
         let age_ns = if rate_hz > 0.0 { (rows - 1) as f64 / rate_hz * 1e9 } else { 0.0 };
         self.read_ns.saturating_sub(age_ns as u64).max(self.stamp_ns)
     }
 
-    /// Marks what is missing before the next row by its time. Whether there is a row: one that has the time of another is left out.
+    /// Marks the rows missing before the next one by its time. Returns `false` for a row to skip, because its
+    /// time repeats.
     fn leave_out_before_next(&mut self) -> bool {
         let next = self.rows.rest().start;
         match self.rows.step(next) {
@@ -76,7 +77,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 return false;
             }
         }
-        // It is marked, also where there is no room for the row now.
+        // Marks it even if the row does not fit now.
         self.rows.mark(next);
         true
     }

@@ -14,7 +14,7 @@ fn text(name: &str) -> TextStream {
     }
 }
 
-/// What comes of lines, and what was counted.
+/// Frames and counters from these lines.
 fn read_in(name: &str, lines: &str, lengths: Vec<usize>) -> (Vec<Batch>, Counters) {
     let pieces = Pieces::new(lines.as_bytes().to_vec(), lengths);
     let source = TextSource::new(pieces, |_| Ok(true), text(name));
@@ -111,7 +111,7 @@ fn timed(heading: &str, count: usize, time: impl Fn(usize) -> String) -> String 
     format!("{heading}\n{lines}")
 }
 
-/// Of each channel, the name and the unit.
+/// Name and unit of each channel.
 type Names = Vec<(String, String)>;
 
 /// The rate, the channels' names and units, how many samples there are, and before which one how many are missing.
@@ -140,7 +140,7 @@ fn times_that_are_coarser_than_lines_are_apart_say_the_rate_and_no_gaps() {
         let lines = timed("time_ms,adc", 6_000, time);
         let adc = vec![("adc".to_owned(), String::new())];
         assert_eq!(said("pipe:?format=text", &lines), (rate_hz, adc.clone(), 6_000, vec![]));
-        // The name wins, and the times are no reason for gaps.
+        // The name wins, and the times do not cause gaps.
         let named = format!("pipe:?format=text&rate={rate_hz}");
         assert_eq!(said(&named, &lines), (rate_hz, adc.clone(), 6_000, vec![]));
         assert_eq!(said("pipe:?format=text&rate=123", &lines), (123.0, adc, 6_000, vec![]));
@@ -257,7 +257,8 @@ fn stamps_go_back_from_the_newest_line_by_the_rate() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-    /// However the bytes are cut, what is written again is what was read, and whoever reads that has the same samples.
+    /// However the bytes are cut, the written lines equal those read, and reading them again gives the same
+    /// samples.
     #[test]
     fn lines_go_through_as_they_came(
         channels in 1usize..6,
