@@ -20,7 +20,8 @@ pub enum Coverage {
 
 /// Smallest and largest sample of a column's span.
 ///
-/// Without a sample, `min` is [`Value::HIGHEST`] and `max` is [`Value::LOWEST`]: merging needs no special case.
+/// Without a sample, `min` is [`HIGHEST`](crate::Number::HIGHEST) and `max` is [`LOWEST`](crate::Number::LOWEST).
+/// So merging needs no special case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Column<V: Value = i16> {
     /// Smallest sample, as it came: raw counts, or the values of a stream of `f32`.

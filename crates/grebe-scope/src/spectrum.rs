@@ -157,7 +157,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         spectrum
     }
 
-    /// The amplitude of 0 dBFS, [`Value::FULL_SCALE`] unless set; what is no positive number changes nothing. For before the
+    /// The amplitude of 0 dBFS, [`Number::FULL_SCALE`](crate::Number::FULL_SCALE) unless set; what is no positive number changes nothing. For before the
     /// first samples.
     pub fn set_full_scale(&mut self, full_scale: f64) {
         if !(full_scale > 0.0 && full_scale.is_finite()) {

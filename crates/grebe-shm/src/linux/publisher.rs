@@ -135,7 +135,7 @@ impl Publisher {
     }
 
     /// Lends a batch to every consumer that has room or whose policy drops; never waits. Returns whether a
-    /// blocking consumer had no room: use [`retry_send`](Self::send_again) for it.
+    /// blocking consumer had no room: use [`retry_send`](Self::retry_send) for it.
     ///
     /// # Errors
     /// [`Error::ForeignBatch`].
