@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Generate signals and send them.
     Sg(Sg),
     /// Show a stream in a window, in the terminal or as a picture.
-    View(View),
+    View(Box<View>),
     /// Serve a scope to browsers and to grebe view on other machines.
     Serve(Box<Serve>),
     /// Record a stream to SigMF, or its last part to a ring.

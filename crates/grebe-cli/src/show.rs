@@ -5,6 +5,7 @@ mod failure;
 mod files;
 mod finder;
 mod incoming;
+mod opening;
 mod recording;
 mod ring_saver;
 pub(crate) mod rings;
@@ -14,12 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use grebe_flow::{Graph, QueueOptions, Running, Snapshot, Stage, telemetry::MetricsListener};
+use grebe_flow::{Running, Snapshot, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
     ChannelSetup, Drawn, Error, Finder, GeneratorRemote, LaneMask, Loss, PngOptions, ReceiverRemote,
-    Recording, RecordingScope, ScopeLink, ScopeStage, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice,
-    TriggerOptions, ViewOptions,
+    ScopeLink, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice, TriggerOptions, ViewOptions,
 };
 
 use crate::command::cp::Fetch;
@@ -32,6 +32,7 @@ pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
 pub(crate) use finder::Held;
 pub(crate) use incoming::Incoming;
+pub(crate) use opening::HISTORY_BYTES;
 pub(crate) use recording::{OnDisk, Progress};
 pub(crate) use ring_saver::RingSaver;
 
@@ -206,16 +207,6 @@ pub(crate) struct Shown {
     pub(crate) running: Stoppable,
     pub(crate) link: ScopeLink,
     pub(crate) show: Show,
-}
-
-impl Show {
-    /// Reads a required settings file, so that its errors come before anything is opened.
-    pub(crate) fn check(&self) -> Result<()> {
-        match &self.session {
-            Some(path) if self.is_session_required => files::read_session(path).map(drop),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Shown {
@@ -418,46 +409,3 @@ fn status(snapshot: &Snapshot, name: &str, is_same_boot: bool) -> SourceStatus {
         ..SourceStatus::default()
     }
 }
-
-/// Source that feeds a scope.
-pub(crate) struct Scope {
-    pub(crate) graph: Graph,
-    pub(crate) link: ScopeLink,
-    /// Failure of the source.
-    pub(crate) failure: Failure,
-}
-
-impl Scope {
-    /// One of `scopes` scopes, which share the memory for history. `queue` determines what happens if it is too slow.
-    pub(crate) fn new(source: Box<dyn Stage>, queue: fn(usize) -> QueueOptions, scopes: usize) -> Self {
-        Self::with_history(source, queue, HISTORY_BYTES / scopes)
-    }
-
-    /// With this much memory for history.
-    pub(crate) fn with_history(
-        source: Box<dyn Stage>,
-        queue: fn(usize) -> QueueOptions,
-        history_bytes: usize,
-    ) -> Self {
-        let failure = Failure::default();
-        let (scope, link) = ScopeStage::new(history_bytes);
-        let mut graph = Graph::new();
-        let source = graph.add("source", failure.watch(source));
-        let scope = graph.add("scope", scope);
-        graph.connect(source, scope, queue(QUEUE_BATCHES));
-        Self { graph, link, failure }
-    }
-
-    /// Scope of a recording, which is read on demand.
-    pub(crate) fn of_recording(recording: impl Recording + 'static) -> Result<Self> {
-        let (scope, link) = RecordingScope::new(Box::new(recording))?;
-        let mut graph = Graph::new();
-        graph.add("scope", scope);
-        Ok(Self { graph, link, failure: Failure::default() })
-    }
-}
-
-/// Memory for the history of all scopes of a command.
-const HISTORY_BYTES: usize = 512 << 20;
-/// 16 MiB of frames: the lag of a scope before it drops any.
-const QUEUE_BATCHES: usize = 256;

@@ -105,6 +105,6 @@ pub use simd::{min_max, stats};
 pub use spectrum::{Averaging, Band, Peak, Spectrum, ToneQuality, Window};
 pub use stats::Stats;
 pub use steps::{step_125_down, step_125_up};
-pub use trigger::{Condition, LfReject, Passage, Polarity, Slope, Trigger, TriggerEvent};
+pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent, TriggerFilter};
 pub use units::{Engineering, Ticks, parse_quantity};
 pub use value::{IntegerSums, Number, RealSums, Value};

@@ -5,7 +5,7 @@
 //! hardly depends on the signal, and no sample is skipped to keep up.
 
 mod condition;
-mod lf_reject;
+mod filter;
 
 use crate::comparator::Comparator;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::simd::{self, WORDS_MAX, Words};
 use crate::value::Value;
 pub use condition::{Condition, Passage, Polarity, Slope};
 use condition::{Rule, Setup};
-pub use lf_reject::LfReject;
+pub use filter::TriggerFilter;
 
 /// One trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +79,8 @@ pub struct Trigger<V: Value = i16> {
     last: V,
     found: u64,
     held_off: u64,
-    /// The high-pass in front of the comparator.
-    lf_reject: Option<LfReject<V>>,
+    /// The filter in front of the comparator.
+    filter: Option<TriggerFilter<V>>,
 }
 
 impl<V: Value> Trigger<V> {
@@ -107,18 +107,19 @@ impl<V: Value> Trigger<V> {
             last: V::default(),
             found: 0,
             held_off: 0,
-            lf_reject: None,
+            filter: None,
         })
     }
 
-    /// The same trigger behind a high-pass: levels count from the slow baseline of the signal. Costs one pass over the samples.
-    pub fn with_lf_reject(self, lf_reject: LfReject<V>) -> Trigger<V> {
-        Trigger { lf_reject: Some(lf_reject), ..self }
+    /// The same trigger behind a filter; behind a high-pass, levels count from the slow baseline of the signal. Costs one pass over
+    /// the samples.
+    pub fn with_filter(self, filter: TriggerFilter<V>) -> Trigger<V> {
+        Trigger { filter: Some(filter), ..self }
     }
 
-    /// Smallest and largest sample behind the high-pass since the last call; `None` without one, or without samples.
+    /// Smallest and largest sample behind the filter since the last call; `None` without one, or without samples.
     pub fn take_passed_extremes(&mut self) -> Option<(V, V)> {
-        self.lf_reject.as_mut()?.take_extremes()
+        self.filter.as_mut()?.take_extremes()
     }
 
     /// Looks at the next block and calls `fire` with every event that is not held off, in order.
@@ -126,11 +127,11 @@ impl<V: Value> Trigger<V> {
     /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
     /// made of two samples that were not neighbours.
     pub fn scan(&mut self, first_sample_index: u64, samples: &[V], mut fire: impl FnMut(TriggerEvent<V>)) {
-        match self.lf_reject.take() {
+        match self.filter.take() {
             None => self.compare(first_sample_index, samples, &mut fire),
-            Some(mut lf_reject) => {
-                lf_reject.pass(first_sample_index, samples, |at, strip| self.compare(at, strip, &mut fire));
-                self.lf_reject = Some(lf_reject);
+            Some(mut filter) => {
+                filter.pass(first_sample_index, samples, |at, strip| self.compare(at, strip, &mut fire));
+                self.filter = Some(filter);
             }
         }
     }

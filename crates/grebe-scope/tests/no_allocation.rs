@@ -1,8 +1,8 @@
 //! In steady state nothing allocates: no block, no question, no record, no transform.
 
 use grebe_scope::{
-    Acquisition, Averaging, Column, ColumnGrid, Condition, Density, LfReject, Measurer, Pyramid, Scale,
-    Slope, Spectrum, Trigger, Value, Window,
+    Acquisition, Averaging, Column, ColumnGrid, Condition, Density, Measurer, Pyramid, Scale, Slope,
+    Spectrum, Trigger, TriggerFilter, Value, Window,
 };
 use grebe_testing::{CountingAllocator, Rng, allocations_of_this_thread};
 
@@ -31,7 +31,7 @@ fn allocates_nothing<V: Value>(low: f64, high: f64, edge: Condition<V>, sample: 
     let mut pyramid = Pyramid::new(2, 1 << 20).unwrap();
     let grid = ColumnGrid::new(777.7);
     let mut trigger = edge();
-    let mut coupled = edge().with_lf_reject(LfReject::new(1e-4).unwrap());
+    let mut coupled = edge().with_filter(TriggerFilter::high_pass(1e-4).unwrap());
     let mut acquisition = Acquisition::new(2, &[0, 1], 0, edge(), 100, 1000).unwrap();
     let mut density = Density::new(1000, 256, low, high).unwrap();
     let mut spectrum = Spectrum::new(1024, Window::Hann, Averaging::Exponential(8)).unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use grebe_scope::{
-    Averaging, Condition, LfReject, Measurer, Pyramid, Quantity, Scale, Slope, Spectrum, Trigger, Window,
+    Averaging, Condition, Measurer, Pyramid, Quantity, Scale, Slope, Spectrum, Trigger, TriggerFilter, Window,
 };
 
 const RATE: usize = 360;
@@ -115,7 +115,7 @@ fn the_heart_rate_is_within_a_beat_a_minute_of_scipy() {
 
 /// What a person sets on the scope, and no more: the baseline wanders by more than an R peak is high.
 #[test]
-fn a_level_trigger_with_lf_reject_finds_the_r_peaks() {
+fn a_level_trigger_with_filter_finds_the_r_peaks() {
     let expected = expected();
     let ecg = ecg();
     let edge = Condition::Edge { slope: Slope::Rising, level: 120, hysteresis: 50 };
@@ -132,8 +132,8 @@ fn a_level_trigger_with_lf_reject_finds_the_r_peaks() {
     let rate =
         |beats: &[f64]| 60.0 * RATE as f64 * (beats.len() - 1) as f64 / (beats[beats.len() - 1] - beats[0]);
     let holdoff = RATE as u64 / 5;
-    let of_hertz = |hertz: f64| LfReject::new(hertz / RATE as f64).unwrap();
-    let coupled = Trigger::new(edge.clone(), holdoff).unwrap().with_lf_reject(of_hertz(1.0));
+    let of_hertz = |hertz: f64| TriggerFilter::high_pass(hertz / RATE as f64).unwrap();
+    let coupled = Trigger::new(edge.clone(), holdoff).unwrap().with_filter(of_hertz(1.0));
     let found = beats_by_minute(coupled);
     for (minute, beats) in found.iter().enumerate() {
         let name = format!("beats_per_minute_{}", 60 * minute);

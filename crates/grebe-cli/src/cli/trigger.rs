@@ -34,10 +34,13 @@ pub(crate) struct Trigger {
     /// Noise increases the default.
     #[arg(long = "trigger-hysteresis", value_name = "VALUE", value_parser = units::number)]
     pub(crate) hysteresis: Option<f64>,
-    /// Coupling: the whole signal, or the signal without its slow part.
+    /// Hysteresis of at least a division, for noisy signals.
+    #[arg(long = "trigger-noise-reject")]
+    pub(crate) is_noise_reject: bool,
+    /// Coupling: the whole signal, or the signal without its slow or fast part.
     #[arg(long = "trigger-coupling", value_name = "COUPLING", value_parser = units::choice(&COUPLINGS))]
     pub(crate) coupling: Option<TriggerCoupling>,
-    /// Corner frequency of lf-reject in Hz: 1, 50k [default: 2 cycles per screen].
+    /// Corner frequency of the coupling in Hz: 1, 50k [default: lf-reject 2, hf-reject 100 cycles per screen].
     #[arg(long = "trigger-corner", value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) corner_hz: Option<f64>,
     /// Hold-off after a trigger: 200ms.
@@ -59,6 +62,9 @@ pub(crate) struct Trigger {
 impl Trigger {
     pub(crate) fn options(&self) -> TriggerOptions {
         let coupling = match (self.coupling, self.corner_hz) {
+            (Some(TriggerCoupling::HfReject { .. }), corner_hz) => {
+                Some(TriggerCoupling::HfReject { corner_hz })
+            }
             (Some(TriggerCoupling::LfReject { .. }), _) | (None, Some(_)) => {
                 Some(TriggerCoupling::LfReject { corner_hz: self.corner_hz })
             }
@@ -72,6 +78,7 @@ impl Trigger {
             slope: self.slope,
             level: self.level,
             hysteresis: self.hysteresis,
+            is_noise_reject: self.is_noise_reject.then_some(true),
             coupling,
             holdoff_s: seconds(self.holdoff),
             pulse_min_s: seconds(self.min_width),
@@ -95,5 +102,8 @@ const KINDS: [(&str, &str, TriggerKind); 5] = [
     ("dropout", "", TriggerKind::Dropout),
 ];
 const SLOPES: [(&str, &str, Slope); 2] = [("rising", "", Slope::Rising), ("falling", "", Slope::Falling)];
-const COUPLINGS: [(&str, &str, TriggerCoupling); 2] =
-    [("dc", "", TriggerCoupling::Dc), ("lf-reject", "", TriggerCoupling::LfReject { corner_hz: None })];
+const COUPLINGS: [(&str, &str, TriggerCoupling); 3] = [
+    ("dc", "", TriggerCoupling::Dc),
+    ("lf-reject", "", TriggerCoupling::LfReject { corner_hz: None }),
+    ("hf-reject", "", TriggerCoupling::HfReject { corner_hz: None }),
+];

@@ -5,7 +5,6 @@ use std::process::Stdio;
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result};
-use grebe_flow::QueueOptions;
 use grebe_recording::SampleFile;
 use grebe_stages::{SourceOptions, open_source};
 
@@ -13,7 +12,7 @@ use crate::cli::Demo;
 use crate::ending::Ending;
 use crate::generator::Generator;
 use crate::graph::print_notice;
-use crate::show::{self, Held, Scope, Show, Shown, Stoppable, Surface};
+use crate::show::{self, HISTORY_BYTES, Show, Surface};
 use crate::this_command::this_command;
 
 pub(crate) fn run(options: &Demo) -> Result<Ending> {
@@ -22,24 +21,24 @@ pub(crate) fn run(options: &Demo) -> Result<Ending> {
         SampleFile::open(file)?;
     }
     // The port is bound before the generator starts, so that no frame is lost.
-    let source = open_source(&"udp://127.0.0.1:0".parse()?, SourceOptions::default(), &mut print_notice)?;
+    let uri = "udp://127.0.0.1:0".parse()?;
+    let source = open_source(&uri, SourceOptions::default(), &mut print_notice)?;
     let address = source.address.context("the system does not report the chosen port")?;
-    let scope = Scope::new(source.stage, QueueOptions::drop_oldest, 1);
-    let running = scope.graph.start()?;
-    let generator = start(options, address)?;
     let show = Show {
         command: "demo",
         name: format!("demo, {address}"),
         is_same_boot: true,
-        failure: scope.failure,
-        generator_said: generator.last_error(),
-        generator: Mutex::new(generator.remote().filter(|_| options.file.is_none())),
         opener: Some(super::view::opener()),
-        finder: Some(Held::Stream(scope.link.clone(), None).finder()),
         ..Show::default()
     };
+    let mut shown = show.source(&uri, source, HISTORY_BYTES)?;
+    let generator = start(options, address)?;
+    // The demo has its own sender.
+    shown.show.advice = None;
+    shown.show.generator_said = generator.last_error();
+    shown.show.generator = Mutex::new(generator.remote().filter(|_| options.file.is_none()));
     let surface = if options.term { Surface::Terminal } else { Surface::Window };
-    Ok(show::run(&surface, vec![Shown { running: Stoppable::new(running), link: scope.link, show }], None)?.0)
+    Ok(show::run(&surface, vec![shown], None)?.0)
 }
 
 fn start(options: &Demo, to: SocketAddr) -> Result<Generator> {

@@ -8,21 +8,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_connection::shown as shown_path;
-use grebe_flow::QueueOptions;
 use grebe_recording::{SampleFile, newest_recording};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
-use grebe_view::{Finder, PngOptions, TriggerMode, TriggerOptions};
+use grebe_view::{PngOptions, TriggerMode, TriggerOptions};
 
 use crate::cli::{Location, SshHost, View, ViewTarget, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
-use crate::generator::{self, Generator, Recipe};
+use crate::generator::{Generator, Recipe};
 use crate::graph::{listen_for_metrics, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::receiver;
-use crate::show::{self, Failure, Held, Incoming, OnDisk, Opener, RingSaver, Scope, Show, Shown, Stoppable};
+use crate::show::{self, Failure, HISTORY_BYTES, Incoming, OnDisk, Opener, RingSaver, Show, Shown};
 
 mod measured;
 mod outcome;
@@ -30,7 +28,7 @@ mod remote;
 pub(in crate::command) mod settings;
 
 use self::outcome::print;
-use self::settings::{advice, lanes, queue_for, setups, surface};
+use self::settings::{lanes, setups, surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
@@ -173,30 +171,21 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
         Spawn::Running(generator) => (generator.remote(), generator.last_error()),
-        _ => (source.remote.map(generator::remote_of), Failure::default()),
+        _ => (None, Failure::default()),
     };
     let whole_s = options.png.as_ref().and(source.rate_hz).zip(source.span_samples);
     let whole_s = whole_s.map(|(rate_hz, samples)| samples as f64 / rate_hz);
-    let scope = match options.history {
-        Some(bytes) => Scope::with_history(source.stage, queue_for(uri), bytes / uris.len()),
-        None => Scope::new(source.stage, queue_for(uri), uris.len()),
-    };
-    let asked = show_of(uris, place, options, whole_s)?;
     let show = Show {
         name: options.spawn.clone().unwrap_or_else(|| uri.to_string()),
-        is_same_boot: options.spawn.is_some() || uri.traits().is_local,
-        file_samples: source.samples,
-        failure: scope.failure,
-        second_sender: source.second_sender,
-        advice: advice(uri, source.address),
+        is_same_boot: options.spawn.is_some(),
         generator_said: said,
-        generator: Mutex::new(generator),
-        receiver: Mutex::new(source.tuner.map(receiver::remote_of)),
-        finder: Some(Held::of(uri, &scope.link, asked.keeper.as_ref()).finder()),
-        ..asked
+        ..show_of(uris, place, options, whole_s)?
     };
-    show.check()?;
-    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+    let mut shown = show.source(uri, source, options.history.unwrap_or(HISTORY_BYTES) / uris.len())?;
+    if let Some(generator) = generator {
+        shown.show.generator = Mutex::new(Some(generator));
+    }
+    Ok(shown)
 }
 
 /// A missing file is reported as such, before its extension matters.
@@ -240,19 +229,8 @@ fn open_incoming(
 ) -> Result<Shown> {
     let rate_hz = recording.rate_hz();
     let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
-    let show = Show {
-        is_same_boot: true,
-        is_incoming: true,
-        file_samples: Some(recording.len_samples()),
-        progress: recording.progress(),
-        failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
-        name: name_of(&uris[place], fetch.is_some()),
-        fetch,
-        ..show_of(uris, place, options, whole_s)?
-    };
-    show.check()?;
-    let scope = Scope::of_recording(recording)?;
-    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+    let name = name_of(&uris[place], fetch.is_some());
+    Show { name, ..show_of(uris, place, options, whole_s)? }.incoming(recording, fetch)
 }
 
 /// Opens a recording that was fetched completely, under its remote name.
@@ -287,22 +265,7 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
     if options.png.is_some() && is_wide && progress.get().is_some() {
         note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
-    let show = Show {
-        is_same_boot: true,
-        file_samples: Some(recording.len_samples()),
-        progress,
-        finder: file_finder(&uris[place]),
-        ..show_of(uris, place, options, whole_s)?
-    };
-    show.check()?;
-    let scope = Scope::of_recording(recording)?;
-    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
-}
-
-/// Search of a recording on disk.
-fn file_finder(uri: &Uri) -> Option<Finder> {
-    let Uri::File(path) = uri else { return None };
-    Some(Held::File(path.clone()).finder())
+    show_of(uris, place, options, whole_s)?.recording(&uris[place], recording)
 }
 
 /// Settings of the scope; `whole_s` is the duration if all of it is to be shown.
@@ -338,51 +301,20 @@ fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> 
 pub(super) fn opener() -> Arc<Opener> {
     Opener::new(|path| {
         let uri = Uri::File(path.to_owned());
+        let name = uri.to_string();
+        let show = Show { command: "view", session: show::session_of_source(&name), name, ..Show::default() };
         if let Some(recording) = Incoming::open(path)? {
-            let name = uri.to_string();
-            let show = Show {
-                command: "view",
-                is_same_boot: true,
-                is_incoming: true,
-                session: show::session_of_source(&name),
-                name,
-                file_samples: Some(recording.len_samples()),
-                progress: recording.progress(),
-                ..Show::default()
-            };
-            let scope = Scope::of_recording(recording)?;
-            return Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show });
+            return show.incoming(recording, None);
         }
         if let Some(recording) = OnDisk::open(path)? {
-            let name = uri.to_string();
-            let show = Show {
-                command: "view",
-                is_same_boot: true,
-                session: show::session_of_source(&name),
-                name,
-                file_samples: Some(recording.file().len_samples()),
-                progress: recording.progress(),
-                finder: file_finder(&uri),
-                ..Show::default()
-            };
-            let scope = Scope::of_recording(recording)?;
-            return Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show });
+            return show.recording(&uri, recording);
         }
         let options = SourceOptions { cancel: interrupt::cancel(), ..SourceOptions::default() };
-        let source = open_source(&uri, options, &mut |_| {})?;
-        let scope = Scope::new(source.stage, QueueOptions::block, 1);
-        let name = uri.to_string();
-        let show = Show {
-            command: "view",
-            is_same_boot: true,
-            session: show::session_of_source(&name),
-            name,
-            file_samples: source.samples,
-            finder: Some(Held::of(&uri, &scope.link, None).finder()),
-            failure: scope.failure,
-            ..Show::default()
-        };
-        Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+        Show { is_same_boot: true, ..show }.source(
+            &uri,
+            open_source(&uri, options, &mut |_| {})?,
+            HISTORY_BYTES,
+        )
     })
 }
 

@@ -29,6 +29,10 @@ pub struct TriggerSettings {
     /// height, and ten deviations of its noise where that is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hysteresis: Option<f64>,
+    /// Whether the hysteresis is at least an eighth of the signal's height, which is a division; at most three quarters of what lies
+    /// beyond the level.
+    #[serde(skip_serializing_if = "is_off")]
+    pub is_noise_reject: bool,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
     /// What of the signal the trigger sees.
@@ -59,6 +63,11 @@ pub enum TriggerCoupling {
         /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: two cycles per screen.
         corner_hz: Option<f64>,
     },
+    /// Without its fast part: a low-pass filter of first order stands before the trigger.
+    HfReject {
+        /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: a hundred cycles per screen.
+        corner_hz: Option<f64>,
+    },
 }
 
 /// A [`TriggerCoupling`], in words.
@@ -66,24 +75,33 @@ pub enum TriggerCoupling {
 struct CouplingWords {
     #[serde(default)]
     is_lf_reject: bool,
+    #[serde(default, skip_serializing_if = "is_off")]
+    is_hf_reject: bool,
     #[serde(default)]
     corner_hz: Option<f64>,
 }
 
+/// What is off is not sent: peers that do not know it understand the rest.
+fn is_off(is_on: &bool) -> bool {
+    !is_on
+}
+
 impl From<TriggerCoupling> for CouplingWords {
     fn from(coupling: TriggerCoupling) -> CouplingWords {
-        match coupling {
-            TriggerCoupling::Dc => CouplingWords { is_lf_reject: false, corner_hz: None },
-            TriggerCoupling::LfReject { corner_hz } => CouplingWords { is_lf_reject: true, corner_hz },
+        CouplingWords {
+            is_lf_reject: coupling.is_lf_reject(),
+            is_hf_reject: matches!(coupling, TriggerCoupling::HfReject { .. }),
+            corner_hz: coupling.set_corner_hz(),
         }
     }
 }
 
 impl From<CouplingWords> for TriggerCoupling {
     fn from(words: CouplingWords) -> TriggerCoupling {
-        match words.is_lf_reject {
-            true => TriggerCoupling::LfReject { corner_hz: words.corner_hz },
-            false => TriggerCoupling::Dc,
+        match (words.is_lf_reject, words.is_hf_reject) {
+            (true, _) => TriggerCoupling::LfReject { corner_hz: words.corner_hz },
+            (false, true) => TriggerCoupling::HfReject { corner_hz: words.corner_hz },
+            (false, false) => TriggerCoupling::Dc,
         }
     }
 }
@@ -91,14 +109,50 @@ impl From<CouplingWords> for TriggerCoupling {
 impl TriggerCoupling {
     /// The corner for a screen of `span` seconds; `None` for DC.
     pub(crate) fn corner_hz(self, span: f64) -> Option<f64> {
+        let cycles = match self {
+            TriggerCoupling::Dc => return None,
+            TriggerCoupling::LfReject { .. } => CYCLES_PER_SCREEN,
+            TriggerCoupling::HfReject { .. } => FAST_CYCLES_PER_SCREEN,
+        };
+        Some(self.set_corner_hz().unwrap_or(cycles / span))
+    }
+
+    /// The corner that is set.
+    pub(crate) fn set_corner_hz(self) -> Option<f64> {
         match self {
             TriggerCoupling::Dc => None,
-            TriggerCoupling::LfReject { corner_hz } => Some(corner_hz.unwrap_or(CYCLES_PER_SCREEN / span)),
+            TriggerCoupling::LfReject { corner_hz } | TriggerCoupling::HfReject { corner_hz } => corner_hz,
         }
     }
 
+    /// The same with another corner; LF reject in place of DC.
+    pub(crate) fn with_corner_hz(self, corner_hz: Option<f64>) -> TriggerCoupling {
+        match self {
+            TriggerCoupling::HfReject { .. } => TriggerCoupling::HfReject { corner_hz },
+            _ => TriggerCoupling::LfReject { corner_hz },
+        }
+    }
+
+    /// The next one of the three.
+    pub(crate) fn next(self) -> TriggerCoupling {
+        match self {
+            TriggerCoupling::Dc => TriggerCoupling::LfReject { corner_hz: None },
+            TriggerCoupling::LfReject { .. } => TriggerCoupling::HfReject { corner_hz: None },
+            TriggerCoupling::HfReject { .. } => TriggerCoupling::Dc,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TriggerCoupling::Dc => "DC",
+            TriggerCoupling::LfReject { .. } => "LF reject",
+            TriggerCoupling::HfReject { .. } => "HF reject",
+        }
+    }
+
+    /// Whether the level counts from the wandering baseline.
     pub(crate) fn is_lf_reject(self) -> bool {
-        self != TriggerCoupling::Dc
+        matches!(self, TriggerCoupling::LfReject { .. })
     }
 }
 
@@ -215,6 +269,7 @@ impl TriggerSettings {
             slope: Slope::Rising,
             level: None,
             hysteresis: None,
+            is_noise_reject: false,
             position: 0.5,
             coupling: TriggerCoupling::Dc,
             holdoff_s: 0.0,
@@ -233,6 +288,8 @@ impl TriggerSettings {
 
 /// The corner of LF reject where none is set: what is slower than half a screen counts as the wandering baseline.
 const CYCLES_PER_SCREEN: f64 = 2.0;
+/// The corner of HF reject where none is set. Its delay of `1 / (2 pi corner)` is then a 628th of the screen.
+const FAST_CYCLES_PER_SCREEN: f64 = 100.0;
 
 /// Intervals between the last triggers: at most 64, as far as the history holds them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

@@ -109,10 +109,8 @@ pub(crate) fn bounded_trigger(trigger: TriggerSettings) -> TriggerSettings {
         hysteresis: trigger.hysteresis.filter(|it| *it >= 0.0),
         position: trigger.position.clamp(0.0, 1.0),
         coupling: match trigger.coupling {
-            TriggerCoupling::LfReject { corner_hz } => {
-                TriggerCoupling::LfReject { corner_hz: corner_hz.filter(|hz| *hz > 0.0) }
-            }
             TriggerCoupling::Dc => TriggerCoupling::Dc,
+            filtered => filtered.with_corner_hz(filtered.set_corner_hz().filter(|hz| *hz > 0.0)),
         },
         holdoff_s: time(trigger.holdoff_s),
         pulse_min_s: trigger.pulse_min_s.map(time),

@@ -39,6 +39,22 @@ fn trigger() -> TriggerSettings {
 }
 
 #[test]
+fn what_rejects_noise_is_said_where_it_is_on_and_off_where_nothing_is_said() {
+    let old: TriggerSettings = serde_json::from_str(&format!("{{{TRIGGER}}}")).unwrap();
+    assert_eq!(old, trigger());
+    let settings = TriggerSettings {
+        is_noise_reject: true,
+        coupling: TriggerCoupling::HfReject { corner_hz: Some(50.0) },
+        ..trigger()
+    };
+    let words = TRIGGER
+        .replace(r#""is_lf_reject":true"#, r#""is_lf_reject":false,"is_hf_reject":true"#)
+        .replace(r#""position""#, r#""is_noise_reject":true,"position""#);
+    assert_eq!(serde_json::to_string(&settings).unwrap(), format!("{{{words}}}"));
+    assert_eq!(serde_json::from_str::<TriggerSettings>(&format!("{{{words}}}")).unwrap(), settings);
+}
+
+#[test]
 fn a_viewport_is_asked_for_in_these_words() {
     let said = |number: u64, viewport: &Viewport| {
         serde_json::to_string(&Asked::Viewport(Box::new(FarViewport::new(number, viewport)))).unwrap()

@@ -56,8 +56,10 @@ impl ViewModel {
                 let event = self.open.found.as_ref().and_then(|found| found.events.get(place).copied());
                 event.into_iter().for_each(|event| self.show_found(event));
             }
-            Press::LfReject(is_on) if is_on == self.controls.trigger.settings.coupling.is_lf_reject() => {}
-            Press::LfReject(_) => self.act(Action::TriggerCoupling),
+            Press::Coupling(coupling) => {
+                self.controls.trigger.set_coupling(coupling);
+                self.seen.hud_made_ns = 0;
+            }
             Press::EndFind => drop(self.end_find()),
             Press::Wave(wave) => self.tell_generator(GeneratorWish::Wave(wave)),
             Press::Source => self.open.is_source_open = !self.open.is_source_open,

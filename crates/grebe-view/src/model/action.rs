@@ -74,6 +74,8 @@ pub(crate) enum Action {
     /// The trigger level follows the middle of the signal.
     LevelAuto,
     TriggerCoupling,
+    /// Widens the trigger's hysteresis, or no longer.
+    NoiseReject,
     Corner(Step),
     Holdoff(Step),
     Segments,

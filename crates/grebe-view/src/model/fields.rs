@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
-use crate::data::trigger::TriggerCoupling;
 use crate::model::vertical::DIVISIONS_VERTICAL;
 
 /// A field.
@@ -107,7 +106,7 @@ impl ViewModel {
                 self.controls.trigger.settings.hysteresis = some.map(|distance| distance / per_count);
             }
             Field::Holdoff => trigger.holdoff_s = value,
-            Field::Corner => trigger.coupling = TriggerCoupling::LfReject { corner_hz: some },
+            Field::Corner => trigger.coupling = trigger.coupling.with_corner_hz(some),
             Field::PulseMin => trigger.pulse_min_s = some,
             Field::PulseMax => trigger.pulse_max_s = some,
             Field::Dropout => trigger.dropout_s = some,

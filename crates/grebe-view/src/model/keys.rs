@@ -225,12 +225,13 @@ const KEYS: [KeyGroup; 6] = [
             ),
             line("p", "left, middle, right of the screen", &[("p", Action::Next(Setting::TriggerPlace))]),
             line(
-                "; :  L",
-                "shorter / longer holdoff, LF reject",
+                "; :  L  ~",
+                "holdoff, LF / HF reject, noise reject",
                 &[
                     (";", Action::Holdoff(Step::Down)),
                     (":", Action::Holdoff(Step::Up)),
                     ("L", Action::TriggerCoupling),
+                    ("~", Action::NoiseReject),
                 ],
             ),
             line(
@@ -340,6 +341,6 @@ mod tests {
         assert_eq!(char_action('U'), Some(Action::Autoset));
         assert_eq!(key_action("ArrowUp", false), Some(Action::Level(1.0)));
         assert_eq!(key_action("ArrowUp", true), Some(Action::Mark(-1)));
-        assert_eq!((key_action("U", true), char_action('~')), (Some(Action::Autoset), None));
+        assert_eq!((key_action("U", true), char_action('`')), (Some(Action::Autoset), None));
     }
 }

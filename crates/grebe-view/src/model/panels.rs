@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::widget::{Press, Rgb, Widget, rgb};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
-use crate::data::trigger::TriggerKind;
+use crate::data::trigger::{TriggerCoupling, TriggerKind};
 use crate::model::action::Question;
 use crate::model::action::{Action, Step};
 use crate::model::controls::GROUP;
@@ -188,20 +188,22 @@ pub(crate) fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
 /// What the trigger sees: coupling, hysteresis, holdoff, times.
 pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
     let settings = &model.controls.trigger.settings;
-    let is_dc = !settings.coupling.is_lf_reject();
-    let hint = "without the slow part, on which a level would slip  (L)";
-    let coupled = |words: &str, title: &str, is_lf_reject| {
-        let widget = Widget::pressed(words, title, Press::LfReject(is_lf_reject));
-        Widget { is_on: Some(is_lf_reject != is_dc), ..widget }
+    let coupled = |title: &str, coupling: TriggerCoupling| {
+        let is_on = settings.coupling.name() == coupling.name();
+        let press = if is_on { settings.coupling } else { coupling };
+        Widget { is_on: Some(is_on), ..Widget::pressed(coupling.name(), title, Press::Coupling(press)) }
     };
+    let slow = "without the slow part, on which a level would slip  (L)";
+    let fast = "without the fast part, whose noise would trigger  (L)";
     let mut rows = vec![vec![
         Widget::label("coupling"),
-        coupled("DC", "all of the signal  (L)", false),
-        coupled("LF reject", hint, true),
+        coupled("all of the signal  (L)", TriggerCoupling::Dc),
+        coupled(slow, TriggerCoupling::LfReject { corner_hz: None }),
+        coupled(fast, TriggerCoupling::HfReject { corner_hz: None }),
     ]];
-    if !is_dc {
+    if settings.coupling != TriggerCoupling::Dc {
         rows.push(vec![
-            Widget::label("below"),
+            Widget::label(if settings.coupling.is_lf_reject() { "below" } else { "above" }),
             Widget::button("\u{2212}", "lower corner", Action::Corner(Step::Down)),
             Widget::field(model, "corner", Field::Corner),
             Widget::button("+", "higher corner", Action::Corner(Step::Up)),
@@ -211,7 +213,9 @@ pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
         let back =
             "how far the signal goes back before it triggers again; 0: 0.3 divisions, more where it is noisy";
         let label = Widget { title: back.into(), ..Widget::label("hysteresis") };
-        rows.push(vec![label, Widget::field(model, "hysteresis", Field::Hysteresis)]);
+        let title = "hysteresis of at least a division, against noise  (~)";
+        let wide = Widget::toggle("noise reject", title, Action::NoiseReject, settings.is_noise_reject);
+        rows.push(vec![label, Widget::field(model, "hysteresis", Field::Hysteresis), wide]);
     }
     rows.push(vec![
         Widget { title: "no trigger so long after one".into(), ..Widget::label("holdoff") },

@@ -65,7 +65,9 @@ struct TriggerToml {
     hysteresis: Option<f64>,
     position: Option<f64>,
     lf_reject: bool,
-    /// Corner of LF reject; none: two cycles per screen.
+    hf_reject: bool,
+    noise_reject: bool,
+    /// Corner of either; none: two cycles per screen of LF reject, a hundred of HF reject.
     corner_hz: Option<f64>,
     holdoff_s: f64,
     pulse_min_s: Option<f64>,
@@ -163,10 +165,9 @@ impl Session {
                 hysteresis: trigger.hysteresis,
                 position: Some(trigger.position),
                 lf_reject: trigger.coupling.is_lf_reject(),
-                corner_hz: match trigger.coupling {
-                    TriggerCoupling::LfReject { corner_hz } => corner_hz,
-                    TriggerCoupling::Dc => None,
-                },
+                hf_reject: matches!(trigger.coupling, TriggerCoupling::HfReject { .. }),
+                noise_reject: trigger.is_noise_reject,
+                corner_hz: trigger.coupling.set_corner_hz(),
                 holdoff_s: trigger.holdoff_s,
                 pulse_min_s: trigger.pulse_min_s,
                 pulse_max_s: trigger.pulse_max_s,
@@ -220,9 +221,15 @@ impl Session {
             level: self.trigger.level.filter(|level| level.is_finite()),
             hysteresis: self.trigger.hysteresis.filter(|it| it.is_finite() && *it >= 0.0),
             position: self.trigger.position.filter(|at| (0.0..=1.0).contains(at)).unwrap_or(fresh.position),
-            coupling: match self.trigger.lf_reject {
-                true => TriggerCoupling::LfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) },
-                false => TriggerCoupling::Dc,
+            is_noise_reject: self.trigger.noise_reject,
+            coupling: match (self.trigger.lf_reject, self.trigger.hf_reject) {
+                (true, _) => {
+                    TriggerCoupling::LfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) }
+                }
+                (_, true) => {
+                    TriggerCoupling::HfReject { corner_hz: self.trigger.corner_hz.filter(is_positive) }
+                }
+                _ => TriggerCoupling::Dc,
             },
             holdoff_s: Some(self.trigger.holdoff_s).filter(is_positive).unwrap_or(0.0),
             pulse_min_s: self.trigger.pulse_min_s.filter(is_positive),
@@ -325,6 +332,7 @@ mod tests {
             Action::Next(Setting::TriggerKind),
             Action::Slope,
             Action::TriggerCoupling,
+            Action::NoiseReject,
             Action::Corner(Step::Up),
             Action::Holdoff(Step::Up),
             Action::Cursors,

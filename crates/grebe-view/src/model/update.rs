@@ -161,8 +161,10 @@ impl ViewModel {
                 true => format!("{} \u{2026} {}", show(trigger.level), show(trigger.upper)),
                 false => show(trigger.level),
             },
-            coupling: corner
-                .map_or(DC.into(), |corner| format!("LF reject {}", Engineering::new(corner, hertz))),
+            coupling: corner.map_or(DC.into(), |corner| {
+                format!("{} {}", trigger.settings.coupling.name(), Engineering::new(corner, hertz))
+            }),
+            noise_reject: if trigger.settings.is_noise_reject { " noise reject" } else { "" },
             time: time_words(&trigger.settings, self.seen.picture.span(), unit),
             holdoff: if holdoff_s > 0.0 {
                 Engineering::new(holdoff_s, unit).to_string()

@@ -4,6 +4,7 @@ use grebe_scope::raster::Color;
 use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
+use crate::data::trigger::TriggerCoupling;
 use crate::model::action::Action;
 use crate::model::fields::Field;
 use crate::model::setting::Setting;
@@ -23,8 +24,8 @@ pub(crate) enum Press {
     Found(usize),
     /// Keeps a trigger in the list, or no longer.
     Pin(f64),
-    /// The trigger sees all of the signal, or not its slow part.
-    LfReject(bool),
+    /// The part of the signal that the trigger sees.
+    Coupling(TriggerCoupling),
     EndFind,
     /// The waveform of the generator.
     Wave(String),

@@ -243,7 +243,7 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
         row.push(Widget::button(trigger.slope, "the other direction  (e)", Action::Slope));
         let title = "level to the middle of the signal  (0); drag it at the right edge";
         row.push(Widget::button(level, title, Action::LevelAuto));
-        let title = "without its slow part, or all of it  (L)";
+        let title = "all of the signal, without its slow part, or without its fast one  (L)";
         row.push(Widget::button(trigger.coupling.clone(), title, Action::TriggerCoupling));
         let title = "where the trigger stands: left, middle, right  (p); drag the arrow above the traces";
         row.push(Widget::button(place, title, Action::Next(Setting::TriggerPlace)));

@@ -1,6 +1,6 @@
 //! Sources of a server.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use anyhow::{Context as _, Result};
 use grebe_shm::Policy;
@@ -8,12 +8,10 @@ use grebe_stages::{Notice, SourceOptions, Uri, open_source};
 use grebe_view::{ChannelMeaning, FarOffer, SharedControls, SourceControls};
 
 use crate::cli::Serve;
-use crate::command::view::settings::{advice, queue_for, setups};
-use crate::generator;
+use crate::command::view::settings::setups;
 use crate::graph::print_notice;
 use crate::interrupt;
-use crate::receiver;
-use crate::show::{Held, OnDisk, RingSaver, Scope, Show, Shown, Stoppable};
+use crate::show::{OnDisk, RingSaver, Show, Shown};
 
 /// Opens a source with its scope.
 pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
@@ -23,15 +21,7 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
         && let Some(recording) = OnDisk::open(path)?
     {
         recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
-        let show = Show {
-            is_same_boot: true,
-            file_samples: Some(recording.file().len_samples()),
-            progress: recording.progress(),
-            finder: Some(Held::File(path.clone()).finder()),
-            ..show
-        };
-        let scope = Scope::of_recording(recording)?;
-        return Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show });
+        return show.recording(uri, recording);
     }
     let from = SourceOptions {
         transport: options.transport.options(),
@@ -44,19 +34,7 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
         ..SourceOptions::default()
     };
     let source = open_source(uri, from, &mut print_notice)?;
-    let scope = Scope::with_history(source.stage, queue_for(uri), options.history / options.uris.len());
-    let show = Show {
-        is_same_boot: uri.traits().is_local,
-        file_samples: source.samples,
-        finder: Some(Held::of(uri, &scope.link, show.keeper.as_ref()).finder()),
-        failure: scope.failure,
-        second_sender: source.second_sender,
-        advice: advice(uri, source.address),
-        generator: Mutex::new(source.remote.map(generator::remote_of)),
-        receiver: Mutex::new(source.tuner.map(receiver::remote_of)),
-        ..show
-    };
-    Ok(Shown { running: Stoppable::new(scope.graph.start()?), link: scope.link, show })
+    show.source(uri, source, options.history / options.uris.len())
 }
 
 /// Offer of a source to viewers.

@@ -17,7 +17,7 @@ use crate::command::remote::settings;
 use crate::command::serve::stdio::{SHOWS, ShowTask};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
-use crate::show::{self, Followers, Show, Shown, Stoppable};
+use crate::show::{self, Followers, Show, Shown};
 
 /// Shows remote targets; `here` are local ones.
 pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Result<Ending> {
@@ -165,8 +165,7 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &V
         name,
         ..Show::default()
     };
-    show.check()?;
-    Ok(Shown { running: Stoppable::nothing(), link, show })
+    show.link(link)
 }
 
 /// Connects to a target. Pictures arrive while the viewer exists.

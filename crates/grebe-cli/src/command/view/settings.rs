@@ -1,11 +1,8 @@
 //! Settings from options: surface, channels, queues.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_flow::QueueOptions;
-use grebe_stages::Uri;
 use grebe_view::{ChannelSetup, LaneMask, Part, PngOptions};
 
 use crate::cli::{self, View};
@@ -65,28 +62,6 @@ pub(super) fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
         mask = Part::COMPLEX.into_iter().filter(is_other).fold(mask, LaneMask::part_toggled);
     }
     Ok(Some(mask))
-}
-
-/// Queue of a scope, by its length in batches.
-pub(in crate::command) fn queue_for(uri: &Uri) -> fn(usize) -> QueueOptions {
-    match uri {
-        // A scope must not delay a live stream. A file can wait, and should be shown completely.
-        Uri::File(_) => QueueOptions::block,
-        // Batches in this queue use memory of the stream, which bounds it (`?memory`). At 1 GS/s this is 130 ms;
-        // later frames are dropped.
-        _ if uri.traits().is_lent => |batches| QueueOptions::drop_oldest(4 * batches),
-        _ => QueueOptions::drop_oldest,
-    }
-}
-
-/// How to send a stream to the source that the scope waits for.
-pub(in crate::command) fn advice(uri: &Uri, address: Option<SocketAddr>) -> Option<String> {
-    let to = uri.uri_for_senders(address)?;
-    let elsewhere = match address {
-        Some(at) if at.ip().is_unspecified() => ", and from another machine with this one's name",
-        _ => "",
-    };
-    Some(format!("grebe sg --to {to}  sends a stream{elsewhere}"))
 }
 
 const AFTER: Duration = Duration::from_secs(2);

@@ -1,6 +1,6 @@
 //! The trigger's levels: as set, or from the signal's recent extremes.
 
-use grebe_scope::{LfReject, Slope, min_max};
+use grebe_scope::{Slope, TriggerFilter, min_max};
 
 use super::TriggerSettings;
 use crate::data::samples::Kind;
@@ -50,6 +50,9 @@ impl Levels {
         let noisy = (noise * HYSTERESIS_DEVIATIONS).min(beyond / 2.0);
         let set = settings.hysteresis.filter(|set| set.is_finite() && *set >= 0.0);
         let hysteresis = set.unwrap_or_else(|| usual.max(noisy));
+        // Bench scopes widen it alike. A quarter of what lies beyond the level stays, so that the trigger gets ready again.
+        let wide = (height / DIVISIONS_VERTICAL * NOISE_REJECT_DIVISIONS).min(beyond * 0.75);
+        let hysteresis = if settings.is_noise_reject { hysteresis.max(wide) } else { hysteresis };
         Levels {
             low: within(middle - apart),
             high: within(middle + apart),
@@ -61,7 +64,8 @@ impl Levels {
     pub(super) fn is_near(&self, now: &Levels) -> bool {
         let reach = now.hysteresis * 2.0;
         let near = |a: f64, b: f64| (a - b).abs() <= reach;
-        near(self.low, now.low) && near(self.high, now.high) && now.hysteresis <= self.hysteresis * 2.0
+        let alike = |a: f64, b: f64| a <= b * 2.0 && b <= a * 2.0;
+        near(self.low, now.low) && near(self.high, now.high) && alike(now.hysteresis, self.hysteresis)
     }
 }
 
@@ -92,11 +96,11 @@ pub(super) fn noise<K: Kind>(track: Track<'_, K>) -> f64 {
     *differences.select_nth_unstable_by(middle, f64::total_cmp).1 / 0.6745 / 70f64.sqrt()
 }
 
-/// The same extremes after LF reject, as far as the history still holds each sample.
+/// The same extremes after the filter, as far as the history still holds each sample.
 pub(super) fn passed<K: Kind>(
     track: Track<'_, K>,
     look_back: u64,
-    mut lf_reject: LfReject<K>,
+    mut filter: TriggerFilter<K>,
 ) -> Option<Extremes<K>> {
     let end = track.pyramid.next_index();
     let start = end.saturating_sub(look_back).max(track.pyramid.oldest().unwrap_or(0));
@@ -104,7 +108,7 @@ pub(super) fn passed<K: Kind>(
     let settled = start + (end - start) / 4;
     let mut found = None;
     track.samples(start..end, |first, samples| {
-        lf_reject.pass(first, samples, |at, strip| {
+        filter.pass(first, samples, |at, strip| {
             let unsettled = settled.saturating_sub(at).min(strip.len() as u64) as usize;
             if unsettled < strip.len() {
                 let (min, max) = min_max(&strip[unsettled..]);
@@ -115,7 +119,7 @@ pub(super) fn passed<K: Kind>(
     found
 }
 
-/// Extremes after LF reject over the last one to two look-backs.
+/// Extremes after the filter over the last one to two look-backs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Swing<K> {
     now: Option<Extremes<K>>,
@@ -151,6 +155,7 @@ fn union<K: Kind>(a: Option<Extremes<K>>, b: Option<Extremes<K>>) -> Option<Extr
 const DIVISIONS_VERTICAL: f64 = 8.0;
 /// As on instruments.
 const HYSTERESIS_DIVISIONS: f64 = 0.3;
+const NOISE_REJECT_DIVISIONS: f64 = 1.0;
 const HYSTERESIS_DEVIATIONS: f64 = 10.0;
 /// Newest samples whose noise is looked at.
 const NOISE_SAMPLES: u64 = 4096;

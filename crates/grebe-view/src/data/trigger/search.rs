@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 
-use grebe_scope::{Condition, Error as ScopeError, LfReject, Passage, Polarity, Slope, Trigger};
+use grebe_scope::{Condition, Error as ScopeError, Passage, Polarity, Slope, Trigger, TriggerFilter};
 
 use super::levels::{self, Levels, Seen, Swing};
-use super::{Found, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView};
+use super::{
+    Found, TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
+};
 use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::Track;
@@ -16,8 +18,10 @@ use crate::data::viewport::DIVISIONS;
 pub(crate) struct TriggerSearch<K: Kind> {
     settings: TriggerSettings,
     levels: Levels,
-    /// The corner of LF reject, in cycles per sample.
+    /// The corner of the filter, in cycles per sample.
     corner: Option<f64>,
+    /// Part of the noise that the filter leaves.
+    noise_gain: f64,
     swing: Swing<K>,
     condition: Condition<K>,
     trigger: Trigger<K>,
@@ -59,14 +63,14 @@ impl<K: Kind> TriggerSearch<K> {
         let pyramid = track.pyramid;
         let look_back = look_back(span_samples, rate);
         let corner = corner(&settings, span_samples, rate);
-        let seen = match corner {
+        let filter = filter(&settings, corner)?;
+        let noise_gain = filter.as_ref().map_or(1.0, TriggerFilter::noise_gain);
+        let seen = match filter {
             None => levels::seen(track, look_back),
-            Some(corner) => {
-                let look_back = look_back.min(LOOK_BACK_SAMPLES);
-                levels::passed(track, look_back, LfReject::new(corner)?)
-            }
+            Some(filter) => levels::passed(track, look_back.min(LOOK_BACK_SAMPLES), filter),
         };
-        let levels = Levels::of(&settings, &Seen { extremes: seen, noise: levels::noise(track) });
+        let levels =
+            Levels::of(&settings, &Seen { extremes: seen, noise: levels::noise(track) * noise_gain });
         let condition = condition(&settings, levels, span_samples, rate);
         let swing = Swing::new(seen, pyramid.next_index());
         let mut run = TriggerSearch {
@@ -75,6 +79,7 @@ impl<K: Kind> TriggerSearch<K> {
             trigger: build(&settings, &condition, corner, rate)?,
             condition,
             corner,
+            noise_gain,
             swing,
             recent: VecDeque::with_capacity(RECENT_MAX),
             is_behind_gap: true,
@@ -134,7 +139,8 @@ impl<K: Kind> TriggerSearch<K> {
                 self.swing.look(passed, track.pyramid.next_index(), look_back)
             }
         };
-        self.levels.is_near(&Levels::of(&settings, &Seen { extremes: seen, noise: levels::noise(track) }))
+        let noise = levels::noise(track) * self.noise_gain;
+        self.levels.is_near(&Levels::of(&settings, &Seen { extremes: seen, noise }))
     }
 
     /// Keeps what an earlier search for the same trigger found in samples that this one did not look at: its levels only
@@ -277,7 +283,7 @@ fn look_back(span_samples: f64, rate: f64) -> u64 {
     (span_samples * LOOK_BACK_SPANS).max(rate * LOOK_BACK_S).max(1.0) as u64
 }
 
-/// The corner of LF reject in cycles per sample.
+/// The corner of the filter in cycles per sample.
 fn corner(settings: &TriggerSettings, span_samples: f64, rate: f64) -> Option<f64> {
     let corner_hz = settings.coupling.corner_hz(span_samples / rate)?;
     Some((corner_hz / rate).clamp(CORNER_MIN, CORNER_MAX))
@@ -290,10 +296,21 @@ fn build<K: Kind>(
     rate: f64,
 ) -> Result<Trigger<K>, ScopeError> {
     let trigger = Trigger::new(condition.clone(), (settings.holdoff_s * rate).round() as u64)?;
-    Ok(match corner {
+    Ok(match filter(settings, corner)? {
         None => trigger,
-        Some(corner) => trigger.with_lf_reject(LfReject::new(corner)?),
+        Some(filter) => trigger.with_filter(filter),
     })
+}
+
+fn filter<K: Kind>(
+    settings: &TriggerSettings,
+    corner: Option<f64>,
+) -> Result<Option<TriggerFilter<K>>, ScopeError> {
+    let Some(corner) = corner else { return Ok(None) };
+    Ok(Some(match settings.coupling {
+        TriggerCoupling::HfReject { .. } => TriggerFilter::low_pass(corner)?,
+        _ => TriggerFilter::high_pass(corner)?,
+    }))
 }
 
 /// The condition that a trigger looks for.
@@ -341,6 +358,6 @@ const AUTO_WAIT_S: f64 = 0.2;
 /// Triggers that are remembered, and listed.
 const RECENT_MAX: usize = 4096;
 const LISTED_MAX: usize = 64;
-/// Limits of LF reject's corner, in cycles per sample.
+/// Limits of the filter's corner, in cycles per sample.
 const CORNER_MIN: f64 = 1e-12;
 const CORNER_MAX: f64 = 0.45;

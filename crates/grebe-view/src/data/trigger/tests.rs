@@ -84,6 +84,51 @@ fn noise_makes_no_crossings_of_its_own() {
     }
 }
 
+/// The last triggers of a whole stream, at most 64.
+fn all_found(samples: &[i16], settings: TriggerSettings) -> Vec<f64> {
+    let mut core = ScopeCore::new(1 << 22);
+    feed(&mut core, 0..samples.len() as u64 / 100, |_, index| samples[index as usize]);
+    core.end();
+    let picture = core.answer(&Viewport { is_exact: true, ..viewport(settings) }, 1);
+    picture.triggers.to_vec()
+}
+
+#[test]
+fn noise_reject_and_hf_reject_find_each_edge_and_no_other_where_noise_comes_in_bursts() {
+    const PERIODS: u64 = 40;
+    let mut rng = grebe_testing::Rng::with_seed(43);
+    // 200 samples of every 2500 around a falling crossing are noisy: by the newest samples' noise, which is their median, there is none.
+    let mut bursts = |amplitude: f64| -> Vec<i16> {
+        (0..PERIODS * 500)
+            .map(|index| {
+                let sine = (index as f64 / 500.0 * std::f64::consts::TAU).sin() * 10_000.0;
+                let is_noisy = (150..350).contains(&(index % 2500));
+                (sine + if is_noisy { (rng.f64() * 2.0 - 1.0) * amplitude } else { 0.0 }) as i16
+            })
+            .collect()
+    };
+    let (little, much) = (bursts(1_100.0), bursts(9_000.0));
+    let plain = TriggerSettings { level: Some(0.0), ..settings(TriggerMode::Normal) };
+    let wide = TriggerSettings { is_noise_reject: true, ..plain };
+    // 10 kHz: periods of 50 ms, noise up to 5 kHz.
+    let slow = TriggerSettings { coupling: TriggerCoupling::HfReject { corner_hz: Some(100.0) }, ..plain };
+    let both = TriggerSettings { is_noise_reject: true, ..slow };
+    let is_rising = |at: f64, late: f64| ((at - late + 250.0).rem_euclid(500.0) - 250.0).abs() < 3.0;
+    assert!(all_found(&little, plain).iter().any(|at| !is_rising(*at, 0.0)), "nothing to reject");
+    assert!(all_found(&much, wide).iter().any(|at| !is_rising(*at, 0.0)), "too much for a hysteresis");
+    // A low-pass of 100 Hz is late by 1.59 ms at most: 15.9 samples.
+    for (samples, settings, late) in [(&little, wide, 0.0), (&little, slow, 15.4), (&much, both, 15.4)] {
+        let found = all_found(samples, settings);
+        assert!(found.iter().all(|at| is_rising(*at, late)), "{settings:?}: {found:?}");
+        assert_eq!(found.len() as u64, PERIODS - 1, "{settings:?}: {found:?}");
+    }
+    // At 20 dB, neither loses an edge nor finds another.
+    for settings in [wide, slow, both] {
+        let found = all_found(&noisy_sine(PERIODS), settings);
+        assert!((PERIODS - 1..=PERIODS).contains(&(found.len() as u64)), "{settings:?}: {found:?}");
+    }
+}
+
 #[test]
 fn a_hysteresis_is_three_tenths_of_a_division_or_what_is_set() {
     let mut core = ScopeCore::new(1 << 20);

@@ -24,6 +24,8 @@ pub struct TriggerOptions {
     pub level: Option<f64>,
     /// How far the signal must go back beyond the level before it triggers again, in units of the channel.
     pub hysteresis: Option<f64>,
+    /// Whether the hysteresis is at least a division; `None`: as it was.
+    pub is_noise_reject: Option<bool>,
     /// The part of the signal that the trigger sees.
     pub coupling: Option<TriggerCoupling>,
     /// Seconds without another trigger after each.
@@ -65,6 +67,7 @@ impl TriggerControls {
             slope: given.slope.unwrap_or(now.slope),
             level: given.level.map(|level| level_count(level, &lanes.setup(lane), coupling)).or(now.level),
             hysteresis: given.hysteresis.map(|it| distance_count(it, &lanes.setup(lane))).or(now.hysteresis),
+            is_noise_reject: given.is_noise_reject.unwrap_or(now.is_noise_reject),
             coupling,
             holdoff_s: given.holdoff_s.unwrap_or(now.holdoff_s),
             pulse_min_s,
@@ -118,26 +121,25 @@ impl TriggerControls {
         };
     }
 
-    /// DC or LF reject. The level is dropped: it counts from somewhere else then.
-    pub(super) fn toggle_coupling(&mut self) {
-        self.settings.level = None;
-        self.settings.coupling = match self.settings.coupling {
-            TriggerCoupling::Dc => TriggerCoupling::LfReject { corner_hz: None },
-            TriggerCoupling::LfReject { .. } => TriggerCoupling::Dc,
-        };
+    /// DC, LF reject or HF reject. With LF reject the level counts from somewhere else, and is dropped.
+    pub(crate) fn set_coupling(&mut self, coupling: TriggerCoupling) {
+        if coupling.is_lf_reject() != self.settings.coupling.is_lf_reject() {
+            self.settings.level = None;
+        }
+        self.settings.coupling = coupling;
     }
 
-    /// Sets the corner of LF reject in steps of 1-2-5; switches LF reject on.
+    /// Sets the corner of the filter in steps of 1-2-5; switches LF reject on where there is none.
     pub(super) fn step_corner(&mut self, step: Step, picture: &Picture) {
-        if !self.settings.coupling.is_lf_reject() {
-            self.toggle_coupling();
+        if self.settings.coupling == TriggerCoupling::Dc {
+            self.set_coupling(TriggerCoupling::LfReject { corner_hz: None });
         }
         let corner = self.settings.coupling.corner_hz(picture.span()).unwrap_or(1.0);
         let corner = match step {
             Step::Down => step_125_down(corner * 0.9),
             Step::Up => step_125_up(corner * 1.1).min(picture.rate_or_one() * 0.4),
         };
-        self.settings.coupling = TriggerCoupling::LfReject { corner_hz: Some(corner) };
+        self.settings.coupling = self.settings.coupling.with_corner_hz(Some(corner));
     }
 }
 

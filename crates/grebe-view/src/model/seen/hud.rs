@@ -70,8 +70,10 @@ pub(crate) struct TriggerWords {
     pub(crate) level: String,
     /// The width of a pulse, or the time of a dropout; empty for the other kinds.
     pub(crate) time: String,
-    /// `DC`, or `LF reject 1 Hz`.
+    /// `DC`, `LF reject 1 Hz`, or `HF reject 1 kHz`.
     pub(crate) coupling: String,
+    /// Empty where it is off.
+    pub(crate) noise_reject: &'static str,
     pub(crate) holdoff: String,
     /// Empty where it is left to the scope.
     pub(crate) hysteresis: String,
@@ -97,6 +99,7 @@ impl TriggerWords {
         if self.coupling != DC {
             text += &format!(" {}", self.coupling);
         }
+        text += self.noise_reject;
         if !self.hysteresis.is_empty() {
             text += &format!(" hysteresis {}", self.hysteresis);
         }

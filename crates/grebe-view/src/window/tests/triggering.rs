@@ -59,7 +59,10 @@ fn the_trigger_is_held_off_and_coupled_and_its_rate_is_read() {
     harness.get_by_label("higher corner").click();
     harness.run();
     harness.get_by_label("LF reject 2 Hz \u{b7} 500 ms");
-    press(&mut harness, "L;");
+    press(&mut harness, "L~");
+    harness.get_by_label("HF reject 50 Hz \u{b7} 500 ms");
+    assert!(harness.state().model.controls.trigger.settings.is_noise_reject);
+    press(&mut harness, "L~;");
     harness.get_by_label("DC \u{b7} 200 ms");
     // The menu lies over the marks.
     harness.key_press(egui::Key::Escape);

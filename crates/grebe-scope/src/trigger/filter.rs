@@ -1,16 +1,20 @@
-//! LF reject: a high-pass in front of the comparator, for signals whose baseline wanders.
+//! Filters in front of the comparator: LF reject for a wandering baseline, HF reject for noise on a slow signal.
 
 use crate::error::{Error, Result};
 use crate::simd::min_max;
 use crate::value::Value;
 
-/// A high-pass of first order in front of a comparator, which bench scopes call `LF reject`. Its output swings around 0, and
-/// levels count from there. A sample that is infinite or not a number passes as it is and does not move the baseline.
+/// A filter of first order in front of a comparator. The baseline is the signal behind a low-pass: the low-pass returns it
+/// (`HF reject` of bench scopes), the high-pass returns the signal without it (`LF reject`).
+///
+/// The high-pass swings around 0, and levels count from there. It passes a sample that is infinite or not a number as it is. The
+/// low-pass keeps its value there. Neither lets such a sample move the baseline. The low-pass delays a slow slope by
+/// `1 / (2 pi corner)` samples.
 ///
 /// ```
-/// use grebe_scope::{Condition, LfReject, Slope, Trigger};
+/// use grebe_scope::{Condition, Slope, Trigger, TriggerFilter};
 /// let edge = Condition::Edge { slope: Slope::Rising, level: 50, hysteresis: 10 };
-/// let mut trigger = Trigger::new(edge, 0)?.with_lf_reject(LfReject::new(0.01)?);
+/// let mut trigger = Trigger::new(edge, 0)?.with_filter(TriggerFilter::high_pass(0.01)?);
 /// // Peaks of 100 counts every 40 samples, on a ramp that climbs far above the level.
 /// let signal: Vec<i16> = (0..4000).map(|n| n * 2 + if n % 40 == 39 { 100 } else { 0 }).collect();
 /// trigger.scan(0, &signal, |_| {});
@@ -18,8 +22,11 @@ use crate::value::Value;
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct LfReject<V: Value = i16> {
-    /// The part of its distance to the mean of a group by which the baseline moves.
+pub struct TriggerFilter<V: Value = i16> {
+    is_low_pass: bool,
+    /// The part of its distance to the signal by which the baseline moves with each sample.
+    per_sample: f64,
+    /// The same for the mean of a group.
     weight: f64,
     /// Samples with the same baseline.
     group: u64,
@@ -34,16 +41,28 @@ pub struct LfReject<V: Value = i16> {
     passed: Vec<V>,
 }
 
-impl<V: Value> LfReject<V> {
+impl<V: Value> TriggerFilter<V> {
     /// A high-pass whose corner (-3 dB) lies at `corner` cycles per sample, above 0 and below 0.5.
     ///
     /// # Errors
     /// [`Error::Setting`] for another corner.
-    pub fn new(corner: f64) -> Result<LfReject<V>> {
+    pub fn high_pass(corner: f64) -> Result<TriggerFilter<V>> {
+        TriggerFilter::new(corner, false)
+    }
+
+    /// A low-pass with such a corner.
+    ///
+    /// # Errors
+    /// As for [`high_pass`](TriggerFilter::high_pass).
+    pub fn low_pass(corner: f64) -> Result<TriggerFilter<V>> {
+        TriggerFilter::new(corner, true)
+    }
+
+    fn new(corner: f64, is_low_pass: bool) -> Result<TriggerFilter<V>> {
         if !(corner > 0.0 && corner < 0.5) {
             let got = format!("{corner} cycles per sample");
             return Err(Error::Setting {
-                what: "corner of the LF reject",
+                what: "corner of the trigger's filter",
                 got,
                 must: "more than 0 and less than 0.5",
             });
@@ -53,7 +72,9 @@ impl<V: Value> LfReject<V> {
         // moves in steps of at most a 32nd of its distance to the signal.
         let group = if per_sample * GROUP as f64 <= 1.0 / 32.0 { GROUP } else { 1 };
         let weight = 1.0 - (1.0 - per_sample).powi(group as i32);
-        Ok(LfReject {
+        Ok(TriggerFilter {
+            is_low_pass,
+            per_sample,
             weight,
             group,
             baseline: f64::NAN,
@@ -66,7 +87,7 @@ impl<V: Value> LfReject<V> {
     }
 
     /// Filters a block and calls `each` with the output, strip by strip, and the index of each strip's first sample. The
-    /// baseline begins at the first finite sample, and stays what it is over a gap.
+    /// baseline begins at the first finite sample. Over a gap a high-pass keeps it, and a low-pass begins again.
     pub fn pass(&mut self, first_sample_index: u64, samples: &[V], mut each: impl FnMut(u64, &[V])) {
         let mut at = first_sample_index;
         for strip in samples.chunks(STRIP) {
@@ -79,12 +100,23 @@ impl<V: Value> LfReject<V> {
         }
     }
 
+    /// Deviation of white noise behind the filter, as a part of that before it.
+    pub fn noise_gain(&self) -> f64 {
+        match self.is_low_pass {
+            true => (self.per_sample / (2.0 - self.per_sample)).sqrt(),
+            false => 1.0,
+        }
+    }
+
     /// Smallest and largest output since the last call; `None` without one.
     pub(super) fn take_extremes(&mut self) -> Option<(V, V)> {
         self.extremes.take().filter(|(min, max)| min <= max)
     }
 
     fn strip(&mut self, first: u64, strip: &[V]) {
+        if self.is_low_pass && self.next != Some(first) {
+            self.baseline = f64::NAN;
+        }
         if self.baseline.is_nan()
             && let Some(first) = strip.iter().find(|sample| sample.to_f64().is_finite())
         {
@@ -96,13 +128,13 @@ impl<V: Value> LfReject<V> {
         self.next = Some(first + strip.len() as u64);
         self.passed.clear();
         if self.group == 1 {
-            let (weight, mut baseline) = (self.weight, self.baseline);
+            let (is_low_pass, weight, mut baseline) = (self.is_low_pass, self.weight, self.baseline);
             self.passed.extend(strip.iter().map(|&sample| {
                 let swing = sample.to_f64() - baseline;
                 if swing.is_finite() {
                     baseline += weight * swing;
                 }
-                V::from_f64(swing)
+                V::from_f64(if is_low_pass { baseline } else { swing })
             }));
             self.baseline = baseline;
             return;
@@ -112,7 +144,10 @@ impl<V: Value> LfReject<V> {
             let room = (self.group - at % self.group) as usize;
             let (piece, behind) = rest.split_at(room.min(rest.len()));
             let baseline = V::from_f64(self.baseline);
-            self.passed.extend(piece.iter().map(|&sample| V::less(sample, baseline)));
+            match self.is_low_pass {
+                true => self.passed.resize(self.passed.len() + piece.len(), baseline),
+                false => self.passed.extend(piece.iter().map(|&sample| V::less(sample, baseline))),
+            }
             let (sum, count) = V::sum_finite(piece);
             self.sum += sum;
             self.count += count;
@@ -135,7 +170,7 @@ const STRIP: usize = 4096;
 mod tests {
     use super::*;
 
-    fn passed(filter: &mut LfReject, blocks: &[(u64, &[i16])]) -> Vec<i16> {
+    fn passed(filter: &mut TriggerFilter, blocks: &[(u64, &[i16])]) -> Vec<i16> {
         let mut out = Vec::new();
         for &(first, block) in blocks {
             filter.pass(first, block, |_, strip| out.extend_from_slice(strip));
@@ -158,7 +193,7 @@ mod tests {
         for corner in [0.003, 1e-5] {
             for (part, gain) in [(0.1, 0.0995), (1.0, std::f64::consts::FRAC_1_SQRT_2), (10.0, 0.995)] {
                 let tone = sine(corner * part, 10_000.0, (60.0 / corner).min(4e6) as usize);
-                let out = passed(&mut LfReject::new(corner).unwrap(), &[(0, &tone)]);
+                let out = passed(&mut TriggerFilter::high_pass(corner).unwrap(), &[(0, &tone)]);
                 let settled = &out[out.len() / 2..];
                 let got = height(settled) / 20_000.0;
                 assert!((got - gain).abs() < 0.02, "{part} of the corner {corner}: {got}");
@@ -170,8 +205,8 @@ mod tests {
     fn blocks_make_no_difference_and_an_offset_goes_away() {
         let signal: Vec<i16> = sine(0.01, 1000.0, 40_000).iter().map(|s| s + 20_000).collect();
         for corner in [0.002, 1e-5] {
-            let whole = passed(&mut LfReject::new(corner).unwrap(), &[(7, &signal)]);
-            let mut filter = LfReject::new(corner).unwrap();
+            let whole = passed(&mut TriggerFilter::high_pass(corner).unwrap(), &[(7, &signal)]);
+            let mut filter = TriggerFilter::high_pass(corner).unwrap();
             let mut pieces = Vec::new();
             for (number, piece) in signal.chunks(37).enumerate() {
                 pieces.extend(passed(&mut filter, &[(7 + 37 * number as u64, piece)]));
@@ -189,8 +224,8 @@ mod tests {
         let signal: Vec<i16> = sine(0.01, 1000.0, 20_000).iter().map(|s| s + 20_000).collect();
         let mut real: Vec<f32> = signal.iter().map(|&sample| sample.into()).collect();
         for corner in [0.002, 1e-5] {
-            let integers = passed(&mut LfReject::new(corner).unwrap(), &[(7, &signal)]);
-            let mut filter = LfReject::new(corner).unwrap();
+            let integers = passed(&mut TriggerFilter::high_pass(corner).unwrap(), &[(7, &signal)]);
+            let mut filter = TriggerFilter::high_pass(corner).unwrap();
             let mut reals = Vec::new();
             filter.pass(7, &real, |_, strip| reals.extend_from_slice(strip));
             let apart = |(a, b): (&i16, &f32)| (f32::from(*a) - b).abs();
@@ -205,7 +240,9 @@ mod tests {
         for corner in [0.002, 1e-5] {
             let pass = |samples: &[f32]| {
                 let mut out = Vec::new();
-                LfReject::new(corner).unwrap().pass(0, samples, |_, strip| out.extend_from_slice(strip));
+                TriggerFilter::high_pass(corner)
+                    .unwrap()
+                    .pass(0, samples, |_, strip| out.extend_from_slice(strip));
                 out
             };
             let (holed, whole) = (pass(&real), pass(&clean));
@@ -215,11 +252,30 @@ mod tests {
     }
 
     #[test]
+    fn a_low_pass_has_the_gain_of_first_order_and_begins_again_after_a_gap() {
+        for corner in [0.003, 1e-5] {
+            for (part, gain) in [(0.1, 0.995), (1.0, std::f64::consts::FRAC_1_SQRT_2), (10.0, 0.0995)] {
+                let tone = sine(corner * part, 10_000.0, (60.0 / corner).min(4e6) as usize);
+                let out = passed(&mut TriggerFilter::low_pass(corner).unwrap(), &[(0, &tone)]);
+                let got = height(&out[out.len() / 2..]) / 20_000.0;
+                assert!((got - gain).abs() < 0.02, "{part} of the corner {corner}: {got}");
+            }
+            let mut filter = TriggerFilter::low_pass(corner).unwrap();
+            assert_eq!(
+                passed(&mut filter, &[(0, &[-30_000; 100]), (1000, &[30_000])])[99..],
+                [-30_000, 30_000]
+            );
+        }
+        let mut filter = TriggerFilter::low_pass(0.01).unwrap();
+        filter.pass(0, &[f32::NAN, 1.0, f32::INFINITY, f32::NAN, 1.0], |_, out| assert_eq!(out, [1.0; 5]));
+    }
+
+    #[test]
     fn the_baseline_stays_over_a_gap_and_what_does_not_fit_saturates() {
-        let mut filter = LfReject::new(1e-4).unwrap();
+        let mut filter = TriggerFilter::high_pass(1e-4).unwrap();
         let low = passed(&mut filter, &[(0, &[-30_000; 100])]);
         assert_eq!(low, [0; 100]);
         assert_eq!(passed(&mut filter, &[(1000, &[30_000])]), [i16::MAX]);
-        assert!([0.0, 0.5, f64::NAN].iter().all(|&corner| LfReject::<i16>::new(corner).is_err()));
+        assert!([0.0, 0.5, f64::NAN].iter().all(|&corner| TriggerFilter::<i16>::high_pass(corner).is_err()));
     }
 }
