@@ -115,7 +115,7 @@ def test_a_scope_draws_a_stream() -> None:
     assert pixels(light.png())[0, 0, 0] > 200
     light.close()
     assert light.is_ended and len(light.png()) > 1_000, "what was seen can still be drawn"
-    with pytest.raises(grebe.Error, match="no notebook"):
+    with pytest.raises(grebe.Error, match="not in a notebook"):
         light.show(1)
 
 

@@ -40,7 +40,7 @@ pub(crate) struct Trigger {
     /// Coupling: the whole signal, or the signal without its slow or fast part.
     #[arg(long = "trigger-coupling", value_name = "COUPLING", value_parser = units::choice(&COUPLINGS))]
     pub(crate) coupling: Option<TriggerCoupling>,
-    /// Corner frequency of the coupling in Hz: 1, 50k [default: lf-reject 2, hf-reject 100 cycles per screen].
+    /// Corner frequency in Hz [default: LF 2, HF 100 cycles per screen].
     #[arg(long = "trigger-corner", value_name = "RATE", value_parser = units::rate_hz)]
     pub(crate) corner_hz: Option<f64>,
     /// Hold-off after a trigger: 200ms.
