@@ -19,10 +19,10 @@ fuzz_target!(|input: (&[u8], Vec<[u64; 4]>)| {
     }
     let _ = (Question::decode(bytes), Answer::decode(bytes));
     let mut estimator = Estimator::default();
-    for [sent_ns, there_ns, answered_ns, back_ns] in exchanges {
-        estimator.add(Echo { sent_ns, there_ns, answered_ns, back_ns });
-        if let Some(relation) = estimator.at(back_ns) {
-            let (offset_ns, error_ns) = relation.offset_at(back_ns);
+    for [sent_ns, received_ns, replied_ns, returned_ns] in exchanges {
+        estimator.add(Echo { sent_ns, received_ns, replied_ns, returned_ns });
+        if let Some(relation) = estimator.at(returned_ns) {
+            let (offset_ns, error_ns) = relation.offset_at(returned_ns);
             assert_eq!((offset_ns, error_ns), (relation.offset_ns, relation.error_ns));
             let _ = (relation.offset_at(0), relation.offset_at(u64::MAX), relation.is_outdated_by(&relation));
         }
