@@ -1,4 +1,4 @@
-//! What is looked for, and in what.
+//! Target and source of a search.
 
 use std::sync::Arc;
 

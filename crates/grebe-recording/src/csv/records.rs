@@ -1,9 +1,9 @@
-//! Lines of a text, taken apart at their delimiters.
+//! Splits text into lines and fields.
 
 use std::io::{self, ErrorKind, Read};
 use std::ops::Index;
 
-/// Reads line by line; quotes hold delimiters and ends of lines together. Empty lines are none.
+/// Reads line by line. Quotes protect delimiters and line ends. Empty lines are skipped.
 #[derive(Debug)]
 pub(super) struct Records<R> {
     from: R,

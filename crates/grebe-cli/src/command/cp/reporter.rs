@@ -259,7 +259,7 @@ impl Lines {
         if self.json {
             let _ = json_line(&json!({ "file": file }));
         } else if let Some(verb) = file.verb() {
-            // A closed pipe is no error.
+            // A closed pipe is not an error.
             self.bar.suspend(|| drop(out!("{verb} {}", name())));
         }
     }
