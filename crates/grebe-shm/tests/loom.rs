@@ -231,7 +231,7 @@ fn a_waiting_producer_is_woken() {
         assert!(matches!(lender.offer(2, what(2)), Ok(Offer::Full(2))));
         lender.arm();
         lender.reap(drop).unwrap();
-        lender.look().unwrap();
+        lender.refresh().unwrap();
         let has_room = lender.has_room();
         consumer.join().unwrap();
         assert!(has_room || woken.load(Ordering::Acquire), "it waits beside room");
