@@ -258,7 +258,7 @@ fn a_radio_that_is_unplugged_ends_the_recording_which_is_good() {
         let output = run(&["record", &uri, path.to_str().unwrap(), "--samples", "1M"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(said.contains("has gone") && said.contains("reconnect"), "{said}");
+        assert!(said.contains("is lost") && said.contains("reconnect"), "{said}");
         assert_eq!(said.contains("LIBUSB_ERROR_NO_DEVICE"), gone == "throw", "{said}");
         let mut file = SampleFile::open(&path).unwrap();
         let numbers = counted(&mut file, 0);
