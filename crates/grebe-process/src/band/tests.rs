@@ -124,6 +124,97 @@ fn several_bands_in_one_pass_are_each_alone() {
     }
 }
 
+/// Root raised cosine with a roll-off of 0.25, at this many symbols from its middle.
+fn root_raised_cosine(t: f64) -> f64 {
+    const ROLL_OFF: f64 = 0.25;
+    let pi = std::f64::consts::PI;
+    if t.abs() < 1e-9 {
+        return 1.0 - ROLL_OFF + 4.0 * ROLL_OFF / pi;
+    }
+    if (t.abs() - 1.0 / (4.0 * ROLL_OFF)).abs() < 1e-9 {
+        let quarter = pi / (4.0 * ROLL_OFF);
+        return ROLL_OFF / 2f64.sqrt()
+            * ((1.0 + 2.0 / pi) * quarter.sin() + (1.0 - 2.0 / pi) * quarter.cos());
+    }
+    let sum = (pi * t * (1.0 - ROLL_OFF)).sin() + 4.0 * ROLL_OFF * t * (pi * t * (1.0 + ROLL_OFF)).cos();
+    sum / (pi * t * (1.0 - (4.0 * ROLL_OFF * t).powi(2)))
+}
+
+/// SNR of symbols behind a matched filter, at 0 Hz with this many samples per symbol; the first symbol lies at sample 0.
+fn snr_db(samples: &[[f64; 2]], per_symbol: usize, symbols: &[[f64; 2]]) -> f64 {
+    let reach = 12 * per_symbol as i64;
+    let taps: Vec<f64> =
+        (-reach..=reach).map(|at| root_raised_cosine(at as f64 / per_symbol as f64)).collect();
+    let range = 40..symbols.len() - 40;
+    let heard = |symbol: usize| {
+        let first = (symbol * per_symbol) as i64 - reach;
+        let at = |tap: usize| samples[(first + tap as i64) as usize];
+        taps.iter()
+            .enumerate()
+            .fold([0.0; 2], |[re, im], (tap, value)| [re + at(tap)[0] * value, im + at(tap)[1] * value])
+    };
+    let heard: Vec<[f64; 2]> = range.clone().map(heard).collect();
+    // The least squares fit of one complex gain.
+    let pairs = || heard.iter().zip(&symbols[range.clone()]);
+    let [re, im] = pairs()
+        .fold([0.0; 2], |[re, im], (a, b)| [re + a[0] * b[0] + a[1] * b[1], im + a[1] * b[0] - a[0] * b[1]]);
+    let norm = power(symbols[range.clone()].iter().copied());
+    let gain = [re / norm, im / norm];
+    let fitted = |b: &[f64; 2]| [gain[0] * b[0] - gain[1] * b[1], gain[0] * b[1] + gain[1] * b[0]];
+    let noise = power(pairs().map(|(a, b)| [a[0] - fitted(b)[0], a[1] - fitted(b)[1]]));
+    10.0 * (power(symbols[range.clone()].iter().map(fitted)) / noise).log10()
+}
+
+#[test]
+fn a_constellation_keeps_its_snr_when_it_is_cut_out_and_pasted() {
+    // 10,000 symbols per second, 137 kHz above the centre of 400 kS/s.
+    let (centre_hz, input_hz, per_symbol, count) = (137e3, 400e3, 40usize, 600usize);
+    let mut rng = Rng::with_seed(11);
+    let sign = |rng: &mut Rng| if rng.bool() { 1.0 } else { -1.0 };
+    let symbols: Vec<[f64; 2]> = (0..count).map(|_| [sign(&mut rng), sign(&mut rng)]).collect();
+    let mut gauss = || (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+    let length = count * per_symbol;
+    let mut wide = vec![0f32; 2 * length];
+    for at in 0..length {
+        let (near, mut sum) = (at / per_symbol, [0.0; 2]);
+        for symbol in near.saturating_sub(12)..(near + 13).min(count) {
+            let value = root_raised_cosine(at as f64 / per_symbol as f64 - symbol as f64);
+            sum = [sum[0] + symbols[symbol][0] * value, sum[1] + symbols[symbol][1] * value];
+        }
+        let (sin, cos) = (TAU * (centre_hz / input_hz * at as f64).fract()).sin_cos();
+        let noise = [0.45 * gauss(), 0.45 * gauss()];
+        // A stronger neighbour, which only the filter keeps away.
+        let (other_sin, other_cos) = (TAU * (0.1 * at as f64).fract()).sin_cos();
+        wide[2 * at] = (sum[0] * cos - sum[1] * sin + noise[0] + 10.0 * other_cos) as f32;
+        wide[2 * at + 1] = (sum[0] * sin + sum[1] * cos + noise[1] + 10.0 * other_sin) as f32;
+    }
+    let shifted: Vec<[f64; 2]> = wide
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .enumerate()
+        .map(|(at, &[re, im])| {
+            let (sin, cos) = (-TAU * (centre_hz / input_hz * at as f64).fract()).sin_cos();
+            let (other_sin, other_cos) = (TAU * (0.1 * at as f64).fract()).sin_cos();
+            let (re, im) = (f64::from(re) - 10.0 * other_cos, f64::from(im) - 10.0 * other_sin);
+            [re * cos - im * sin, re * sin + im * cos]
+        })
+        .collect();
+    let before_db = snr_db(&shifted, per_symbol, &symbols);
+    let band = Band { centre_hz, bandwidth_hz: 13e3, rate_hz: Some(40e3) }.of(input_hz, true).unwrap();
+    let narrow = cut(&[band], 0, &wide, 5_000).remove(0);
+    let cut_db = snr_db(&narrow, 4, &symbols);
+    let numbers: Vec<f32> = narrow.iter().flatten().map(|&number| number as f32).collect();
+    let back = Band { centre_hz: 0.0, bandwidth_hz: 13e3, rate_hz: Some(input_hz) }.of(40e3, true).unwrap();
+    let pasted_db = snr_db(&cut(&[back], 0, &numbers, 5_000)[0], per_symbol, &symbols);
+    println!("{before_db:.3} dB, {cut_db:.3} dB cut, {pasted_db:.3} dB pasted");
+    assert!((15.0..30.0).contains(&before_db), "{before_db}");
+    assert!(
+        (cut_db - before_db).abs() < 0.1 && (pasted_db - before_db).abs() < 0.1,
+        "{before_db} {cut_db} {pasted_db}"
+    );
+}
+
 #[test]
 fn response_is_as_promised() {
     for (bandwidth_hz, rate_hz) in [(200e3, None), (10e3, None), (40e3, Some(42e3)), (700e3, None)] {
