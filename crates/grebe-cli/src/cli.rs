@@ -1,5 +1,6 @@
 //! The command line.
 
+mod band;
 mod bench;
 mod cp;
 mod event;
@@ -26,6 +27,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use grebe_stages::Uri;
 
+pub(crate) use band::{Cutting, TimeFrequencyBox};
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, Reporting, Routing, Selection};
 pub(crate) use event::{Conditions, EventKind, EventWords};

@@ -8,11 +8,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use grebe_flow::{
-    Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, Site, Stage, StageResult,
+    Context, Count, Graph, Inputs, Kind, Outcome, Outputs, QueueOptions, RateHz, Site, Stage, StageResult,
 };
 use grebe_frame::{Batch, BatchPool, Header, SampleFormat};
+use grebe_process::{Band, BandFilter, Cut, Cutter, Demodulate, Format, FrequencyHz, Modulation};
 use grebe_process::{Convert, Decimate, DecimateFiltered, Fir, Gain, Magnitude, Mix, Null, Scaling};
-use grebe_process::{Format, FrequencyHz};
 
 fn main() {
     // `cargo test --benches` builds and runs this with `--test`, where nothing is measured.
@@ -128,6 +128,16 @@ fn stages() -> Vec<Row> {
         [2, 10, 100].map(|factor| row(&format!("decimate_filtered by {factor}"), Cf32, filtered(factor))),
     );
     rows.push(row("decimate_filtered by 10", I16, filtered(10)));
+    // Parts of 1 MS/s: 200 kHz of 20 MS/s are a hundredth, too.
+    let cut = |bandwidth_hz| Cut { center: FrequencyHz(0.2e6), bandwidth: RateHz(bandwidth_hz), rate: None };
+    rows.extend(
+        [500.0, 10e3, 400e3]
+            .map(|hertz| row(&format!("cut {} % of the band", hertz / 1e4), Cf32, cut(hertz))),
+    );
+    rows.push(row("cut 1 % of the band", Ci16, cut(10e3)));
+    let wfm = Demodulate { rate: RateHz(40e3), ..Demodulate::new(Modulation::Wfm) };
+    rows.push(row("demodulate wfm", Cf32, wfm));
+    rows.extend([10, 100].map(bands));
     rows
 }
 
@@ -151,6 +161,24 @@ fn row(name: &str, format: SampleFormat, kind: impl Kind) -> Row {
         (taken - before) * FRAME_BYTES as u64
     };
     Row { name: format!("{name:<36}{:>8}", format.name()), sample_bytes: format.bytes(), run: Box::new(run) }
+}
+
+/// As many bands of 1 % each in one pass, side by side.
+fn bands(count: usize) -> Row {
+    let centre_hz = |at: usize| (at as f64 - 49.5) * 9.9e3;
+    let band = |at| Band { centre_hz: centre_hz(at), bandwidth_hz: 9.8e3, rate_hz: None };
+    let filters: Vec<BandFilter> =
+        (0..count).map(|at| band(at).of(1e6, true).expect("the bands lie within")).collect();
+    let mut cutter = Cutter::new(&filters, true);
+    cutter.begin(0);
+    let samples = vec![0.25f32; FRAME_BYTES / 4];
+    let run = move || {
+        cutter.push(black_box(&samples));
+        (0..count).for_each(|band| black_box(cutter.made(band)).clear());
+        FRAME_BYTES as u64
+    };
+    let name = format!("{:<36}{:>8}", format!("{count} bands of 1 % at once"), "cf32");
+    Row { name, sample_bytes: 8, run: Box::new(run) }
 }
 
 /// The naive filter: one sum after another.

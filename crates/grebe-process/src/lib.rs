@@ -17,8 +17,10 @@
 //! paces streams, and [`query`], which reads settings in names.
 #![deny(unsafe_code)]
 
+mod band;
 mod error;
 mod format;
+mod grid;
 pub mod numbers;
 mod per_channel;
 pub mod query;
@@ -28,7 +30,9 @@ mod stages;
 pub mod stream;
 pub mod synth;
 
+pub use band::{Band, BandFilter, Cutter};
 pub use error::Error;
 pub use format::{Format, FrequencyHz};
+pub use grid::{Grid, INDEX_MAX};
 pub use per_channel::PerChannel;
 pub use stages::*;

@@ -19,6 +19,7 @@
 
 mod annotation_fields;
 mod arrays;
+mod band_cut;
 mod bytes;
 mod csv;
 mod disk;
@@ -57,6 +58,7 @@ mod wav;
 mod xml_attribute;
 
 pub use {
+    band_cut::{BandCut, BoxCut, CutBox},
     csv::{CsvOptions, CsvWriter, ImportedCsv, import_csv},
     disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
     encoding::{Encoding, Order},

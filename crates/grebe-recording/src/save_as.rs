@@ -244,12 +244,12 @@ impl SampleFile {
     }
 
     /// Samples per channel to take at a time.
-    fn block_samples(&self) -> u64 {
+    pub(crate) fn block_samples(&self) -> u64 {
         (BLOCK_BYTES / (self.format().bytes() * self.channels())) as u64
     }
 
     /// How many samples from `position` on have the same description.
-    fn described_samples(&self, position: u64) -> u64 {
+    pub(crate) fn described_samples(&self, position: u64) -> u64 {
         let next = self.description_number(position).map_or(0, |number| number + 1);
         self.description_begin(next).map_or(u64::MAX, |begin| begin - position)
     }

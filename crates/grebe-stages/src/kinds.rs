@@ -93,6 +93,8 @@ mod tests {
             "kind = \"mix\"\nparams = { frequency = \"-100k\" }",
             "kind = \"fir\"\nparams = { taps = [0.5, -1, 2] }",
             "kind = \"decimate_filtered\"\nparams = { factor = 10 }",
+            "kind = \"cut\"\nparams = { center = \"433.92M\", bandwidth = \"200k\", rate = 250e3 }",
+            "kind = \"demodulate\"\nparams = { mode = \"wfm\", center = \"-100k\", de_emphasis = \"75us\", rate = 44100 }",
             "kind = \"throttle\"\nparams = { rate = \"1M\" }",
             "kind = \"rate_meter\"\nparams = { every = \"100ms\" }",
         ] {
@@ -165,6 +167,10 @@ mod tests {
             ("kind = \"mix\"\nparams = { frequency = \"fast\" }", "give a frequency"),
             ("kind = \"fir\"", "file"),
             ("kind = \"decimate_filtered\"\nparams = { factor = 1 }", "2 to 1000"),
+            ("kind = \"cut\"\nparams = { center = 0, bandwidth = 100, rate = 100 }", "1.05 times"),
+            ("kind = \"cut\"\nparams = { bandwidth = 100 }", "center"),
+            ("kind = \"demodulate\"\nparams = { mode = \"ssb\" }", "usb"),
+            ("kind = \"demodulate\"\nparams = { mode = \"lsb\", rate = \"4k\" }", "at least 6700 Hz"),
             ("kind = \"rate_meter\"\nparams = { every = \"1us\" }", "10ms"),
         ] {
             let said = check(bad).expect_err(bad);

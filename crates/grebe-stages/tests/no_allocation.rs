@@ -29,8 +29,11 @@ stage = [
     { id = "smooth", kind = "fir", params = { taps = [0.5, 0.25, 0.25] } },
     { id = "smoother", kind = "fir", params = { taps = TAPS } },
     { id = "narrow", kind = "decimate_filtered", params = { factor = 3 } },
+    { id = "band", kind = "cut", params = { center = "100M", bandwidth = "20M" } },
+    { id = "sound", kind = "demodulate", params = { mode = "fm", bandwidth = "1M", rate = "1M" } },
     { id = "level", kind = "magnitude", params = { unit = "db" } },
     { id = "third", kind = "null" },
+    { id = "fourth", kind = "null" },
 ]
 edge = [
     { from = "generator", to = "alone" },
@@ -51,6 +54,9 @@ edge = [
     { from = "smoother", to = "narrow" },
     { from = "narrow", to = "level" },
     { from = "level", to = "third" },
+    { from = "floats", to = "band" },
+    { from = "band", to = "sound" },
+    { from = "sound", to = "fourth" },
 ]
 "#;
 

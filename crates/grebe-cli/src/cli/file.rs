@@ -9,6 +9,7 @@ use grebe_process::Format;
 use grebe_process::Scaling;
 use grebe_recording::GapPolicy;
 
+use super::band::Cutting;
 use super::event::{Conditions, EventKind, event_kind};
 use crate::units;
 
@@ -99,14 +100,17 @@ pub(crate) struct Find {
     grebe convert take.sigmf-meta take.npy --start 10s --duration 2s --channels 1,3\n  \
     grebe convert 'capture.bin?format=cu8&rate=2.4M&frequency=100M' capture.sigmf-meta\n  \
     grebe convert capture.sigmf-meta slow.sigmf-meta --decimate 100 --format cf32\n  \
+    grebe convert capture.sigmf-meta band --center 433.92M --bandwidth 200k --start 10s\n  \
+    grebe convert capture.sigmf-meta burst --box 12.5,12.75,433.8M,434M --box 14,15,434.1M,434.2M\n  \
+    grebe convert capture.sigmf-meta radio.wav --demodulate wfm --center 100.1M\n  \
     grebe convert lossy.sigmf-meta lossy.wav --gaps zeros\n  \
     grebe convert take.sigmf-meta take.csv --times\n  \
     grebe convert 'log.csv?format=i16&rate=1k' log.sigmf-meta\n\n\
-    Samples stay bit for bit the same without --format and --decimate. SigMF keeps gaps, times, metadata and annotations; other kinds \
+    Samples stay bit for bit the same, unless --format, --decimate, --center, --box or --demodulate ask for others. SigMF keeps gaps, times, metadata and annotations; other kinds \
     of files hold samples only. An interrupted conversion leaves OUT.part, and the same command continues it (SigMF starts over).\n\
     Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Convert {
-    /// Recording, table (.csv, .tsv, .txt) or raw file (x.cu8?rate=2.4M).
+    /// Recording, ring to cut from, table (.csv) or raw file (x.cu8?rate=2.4M).
     #[arg(value_name = "IN")]
     pub(crate) from: PathBuf,
     /// File to make: NAME.sigmf-meta, NAME.wav, NAME.npy, NAME.csv, NAME.cu8, ...
@@ -122,8 +126,10 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Range", value_parser = units::channels)]
     pub(crate) channels: Vec<RangeInclusive<u8>>,
     /// Decimation factor, after a low-pass filter: 2 to 1000.
-    #[arg(long, value_name = "N", help_heading = "Samples", value_parser = units::count)]
+    #[arg(long, value_name = "N", help_heading = "Samples", value_parser = units::count, conflicts_with_all = ["center", "box", "demodulate"])]
     pub(crate) decimate: Option<u64>,
+    #[command(flatten)]
+    pub(crate) cutting: Cutting,
     /// Sample format of OUT [default: unchanged].
     #[arg(long, value_name = "FORMAT", help_heading = "Samples", value_parser = units::format())]
     pub(crate) format: Option<Format>,

@@ -1,31 +1,35 @@
 //! `grebe convert`: writes a recording, or a part of it, as another kind of file.
 
+mod bands;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use grebe_flow::{Count, Graph, Kind, QueueOptions, Site};
-use grebe_process::DecimateFiltered;
-use grebe_recording::{CsvOptions, Error, SampleFile, SaveOptions, import_csv, is_csv, is_table};
+use grebe_flow::{Count, Graph, Kind, QueueOptions, RateHz, Site, Stage};
+use grebe_process::{DecimateFiltered, Demodulate, FrequencyHz};
+use grebe_recording::{CsvOptions, CutBox, Error, SampleFile, SaveOptions, import_csv, is_csv, is_table};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
-use crate::cli::{Convert, Metrics};
+use crate::cli::{Convert, Cutting, Metrics};
 use crate::ending::{Ending, Usage};
 use crate::graph::{Progress, drive, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::units::{exact, grouped};
 
-/// Converts a recording. Ranges, channels and formats are views of it; tables and other rates go through a temporary
-/// recording.
+/// Converts a recording. Ranges, channels and formats are views of it; tables, bands and other rates go through a
+/// temporary recording.
 pub(crate) fn run(options: &Convert) -> Result<Ending> {
     let is_text = is_table(&options.from);
-    if !is_text && options.decimate.is_none() {
+    let work = Work::of(options)?;
+    if !is_text && matches!(work, Work::Samples) {
         let file = SampleFile::open(&options.from)?;
         file.notes().iter().for_each(|line| note!("grebe: {line}"));
-        return save(file.stretch(options.start, options.duration)?, options, None);
+        let file = selected(file.stretch(options.start, options.duration)?, options)?;
+        return save(file, options, &options.to, Origin::default());
     }
     // The temporary folder is on the disk of the result.
     let folder = options.to.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -33,14 +37,82 @@ pub(crate) fn run(options: &Convert) -> Result<Ending> {
     let apart = tempfile::Builder::new().prefix(".grebe-convert-").tempdir_in(folder);
     let apart = apart.with_context(|| format!("cannot create a folder in {}", folder.display()))?;
     let from = if is_text { read_text(options, &apart.path().join("text"))? } else { options.from.clone() };
-    let made_from = Some(options.from.as_path());
-    let Some(factor) = options.decimate else {
-        return save(SampleFile::open(&from)?.stretch(options.start, options.duration)?, options, made_from);
+    let mut origin = Origin { made_from: Some(options.from.clone()), made_as: None };
+    let stage = match work {
+        Work::Samples => {
+            let file = SampleFile::open(&from)?.stretch(options.start, options.duration)?;
+            return save(selected(file, options)?, options, &options.to, origin);
+        }
+        Work::Boxes(boxes) => return bands::cut(options, &from, boxes, apart.path()),
+        Work::Stage { stage, words } => {
+            origin.made_as = Some(words);
+            stage
+        }
     };
-    let slower = apart.path().join("x.sigmf-meta");
-    match decimate(options, from, factor, &slower)? {
-        Ending::Good => save(SampleFile::open(&slower)?, options, made_from),
+    let made = apart.path().join("x.sigmf-meta");
+    match process(options, from, stage, &made)? {
+        Ending::Good => save(selected(SampleFile::open(&made)?, options)?, options, &options.to, origin),
         ending => Ok(ending),
+    }
+}
+
+/// How the samples of a conversion come about.
+enum Work {
+    /// As they are, or in another format.
+    Samples,
+    Boxes(Vec<CutBox>),
+    Stage {
+        stage: Box<dyn Stage>,
+        words: String,
+    },
+}
+
+/// Where a result comes from, if a temporary recording lies between.
+#[derive(Default)]
+struct Origin {
+    made_from: Option<PathBuf>,
+    made_as: Option<String>,
+}
+
+impl Work {
+    fn of(options: &Convert) -> Result<Self> {
+        let Cutting { center, bandwidth, rate, boxes, demodulate } = &options.cutting;
+        let built = |kind: Result<Box<dyn Stage>, _>| kind.map_err(|error| anyhow!("{error}"));
+        if let Some(factor) = options.decimate {
+            let kind = DecimateFiltered { factor: Count(factor) };
+            kind.check().map_err(|fault| Usage(format!("--decimate: {fault}")))?;
+            let stage = built(kind.build(&mut Site::new(STAGE)))?;
+            return Ok(Self::Stage { stage, words: format!("decimated by {factor}") });
+        }
+        if let Some(mode) = demodulate {
+            let mut kind =
+                Demodulate { center: center.map(FrequencyHz), level: true, ..Demodulate::new(*mode) };
+            kind.bandwidth = bandwidth.map(RateHz);
+            kind.rate = rate.map_or(kind.rate, RateHz);
+            kind.check().map_err(|fault| Usage(format!("--demodulate: {fault}")))?;
+            let words = format!("{kind:?}");
+            return Ok(Self::Stage { stage: built(kind.build(&mut Site::new(STAGE)))?, words });
+        }
+        if !boxes.is_empty() {
+            return Ok(Self::Boxes(boxes.iter().map(|it| it.to_cut(*rate)).collect()));
+        }
+        match (*center, *bandwidth) {
+            (Some(centre_hz), Some(bandwidth_hz)) => {
+                let (start, duration, rate_hz) = (options.start, options.duration, *rate);
+                Ok(Self::Boxes(vec![CutBox { start, duration, centre_hz, bandwidth_hz, rate_hz }]))
+            }
+            (None, None) if rate.is_none() => Ok(Self::Samples),
+            (None, None) => {
+                Err(Usage("--rate belongs to a band: add --center and --bandwidth, or --box".to_owned())
+                    .into())
+            }
+            (Some(_), None) => {
+                Err(Usage("--center needs the width of the band: add --bandwidth".to_owned()).into())
+            }
+            (None, Some(_)) => {
+                Err(Usage("--bandwidth needs the middle of the band: add --center".to_owned()).into())
+            }
+        }
     }
 }
 
@@ -58,27 +130,30 @@ fn read_text(options: &Convert, to: &Path) -> Result<PathBuf> {
     Ok(imported.path)
 }
 
-/// Converts to a lower rate.
-fn decimate(options: &Convert, from: PathBuf, factor: u64, to: &Path) -> Result<Ending> {
-    let kind = DecimateFiltered { factor: Count(factor) };
-    kind.check().map_err(|fault| Usage(format!("--decimate: {fault}")))?;
+/// Sends the recording through a stage.
+fn process(options: &Convert, from: PathBuf, stage: Box<dyn Stage>, to: &Path) -> Result<Ending> {
     let part = SourceOptions { start: options.start, length: options.duration, ..SourceOptions::default() };
     let source = open_source(&Uri::File(from), part, &mut print_notice)?;
-    let stage = kind.build(&mut Site::new(DECIMATOR)).map_err(|error| anyhow!("{error}"))?;
     let sink = open_sink(&Uri::File(to.into()), &SinkOptions::default(), &mut print_notice)?;
     let mut graph = Graph::new();
     let source = graph.add_boxed("player", source.stage);
-    let stage = graph.add_boxed(DECIMATOR, stage);
+    let stage = graph.add_boxed(STAGE, stage);
     let sink = graph.add_boxed("recorder", sink.stage);
     graph.connect(source, stage, QueueOptions::block(QUEUE_BATCHES));
     graph.connect(stage, sink, QueueOptions::block(QUEUE_BATCHES));
-    let (_, ending) = drive("convert", graph, &Progress::of(DECIMATOR), Metrics::default())?;
+    let (_, ending) = drive("convert", graph, &Progress::of(STAGE), Metrics::default())?;
     ending
 }
 
+/// The channels of the options.
+fn selected(file: SampleFile, options: &Convert) -> Result<SampleFile> {
+    let ranges = options.channels.iter().flat_map(|range| range.clone());
+    let channels: Vec<usize> = ranges.map(|number| usize::from(number) - 1).collect();
+    Ok(if channels.is_empty() { file } else { file.select(&channels)? })
+}
+
 /// Writes the channels in the format of the options, and prints a summary.
-fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result<Ending> {
-    let mut file = if options.channels.is_empty() { file } else { file.select(&selected(options))? };
+fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: Origin) -> Result<Ending> {
     if let Some(format) = options.format {
         file = file.convert_to(format.0, options.scale)?;
     }
@@ -86,16 +161,16 @@ fn save(file: SampleFile, options: &Convert, made_from: Option<&Path>) -> Result
         overwrite: options.overwrite,
         gaps: options.gaps,
         times: options.times,
-        made_from: made_from.map(Path::to_owned),
+        made_from: origin.made_from,
+        made_as: origin.made_as,
         ..SaveOptions::default()
     };
     let samples = file.len_samples();
-    let saved =
-        with_progress(&save.done_samples, samples, || file.save_as(&options.to, &save, &interrupt::cancel()));
-    let files = saved.inspect_err(|error| report_resumable(error, &options.to))?;
+    let saved = with_progress(&save.done_samples, samples, || file.save_as(to, &save, &interrupt::cancel()));
+    let files = saved.inspect_err(|error| report_resumable(error, to))?;
     let (channels, format) = (file.channels(), file.format());
     let plural = if channels == 1 { "" } else { "s" };
-    let first = files.first().unwrap_or(&options.to);
+    let first = files.first().map_or(to, PathBuf::as_path);
     let (labels, gaps) = (file.annotations().len(), file.gaps().count());
     let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
     if labels > 0 && !holds_labels {
@@ -140,11 +215,6 @@ fn report_resumable(error: &Error, to: &Path) {
     }
 }
 
-/// Channels from 0, in the order of the options.
-fn selected(options: &Convert) -> Vec<usize> {
-    options.channels.iter().flat_map(|range| range.clone().map(|number| usize::from(number) - 1)).collect()
-}
-
 /// Calls `work`, with a line of progress after the first second.
 fn with_progress<T>(done: &AtomicU64, all: u64, work: impl FnOnce() -> T) -> T {
     let (over, ended) = channel::<()>();
@@ -165,5 +235,5 @@ fn with_progress<T>(done: &AtomicU64, all: u64, work: impl FnOnce() -> T) -> T {
     })
 }
 
-const DECIMATOR: &str = "decimator";
+const STAGE: &str = "converter";
 const QUEUE_BATCHES: usize = 64;

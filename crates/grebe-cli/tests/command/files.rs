@@ -1,6 +1,7 @@
 //! Commands on recordings: `info`, `play` of a range, `find`, `convert`.
 
 mod convert;
+mod cut;
 mod find;
 mod info;
 

@@ -9,7 +9,7 @@ use super::gain::rescaled;
 use super::reformat::Reformatter;
 use crate::error::Error;
 use crate::format::Format;
-use crate::numbers::{Component, scale, with_component, zero_of};
+use crate::numbers::{Component, load, scale, with_component, zero_of};
 
 /// Converts samples to another format: real ones to real, complex to complex. Values beyond the new
 /// range are saturated, and counted.
@@ -101,6 +101,22 @@ impl Conversion {
         };
         let summand = middle(to, scaling) - middle(from, scaling) * factor;
         Self { from, to, factor, summand }
+    }
+
+    /// Makes floats of any samples, real or complex, in which full scale is 1.
+    pub fn to_floats(from: SampleFormat, description: Option<&Description>) -> Self {
+        let to = if from.is_complex() { SampleFormat::Cf32 } else { SampleFormat::F32 };
+        Self::new(from, to, Scaling::Full, description)
+    }
+
+    /// Applies a conversion [to floats](Self::to_floats) to the components of a channel.
+    pub fn floats(&self, from: &[u8], numbers: &mut Vec<f32>) {
+        numbers.resize(from.len() / self.from.component().bytes(), 0.0);
+        if self.from.component() == grebe_frame::Component::F32 && self.factor == 1.0 {
+            load(self.from, from, numbers);
+        } else {
+            self.apply(from, bytemuck::cast_slice_mut(numbers));
+        }
     }
 
     /// Converts the components of a channel. Returns the number of saturated ones.

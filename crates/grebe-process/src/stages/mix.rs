@@ -1,17 +1,15 @@
 //! Shifts the frequencies of complex samples.
 
-use std::f64::consts::TAU;
-
 use grebe_flow::{Context, Counters, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageResult};
 use grebe_frame::{BatchMut, SampleFormat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::in_place::InPlace;
+use crate::band::{Oscillator, PIECE};
 use crate::error::Error;
 use crate::format::FrequencyHz;
 use crate::numbers::{load, store};
-use crate::simd::turn;
 
 /// Shifts a complex stream in frequency: 0 Hz moves to `frequency`.
 ///
@@ -53,33 +51,18 @@ impl Kind for Mix {
 #[derive(Debug)]
 pub(crate) struct MixStage {
     shift_hz: f64,
-    oscillator: Oscillator,
+    /// With the rate that it is for.
+    oscillator: Option<(f64, Oscillator)>,
     in_place: InPlace,
     saturated_samples: u64,
     counters: Counted,
-}
-
-/// Rotation at constant frequency.
-#[derive(Debug)]
-struct Oscillator {
-    rate_hz: f64,
-    /// Step per sample; 2^64 is a turn.
-    step: u64,
-    /// Rotation of each sample of a piece relative to its first: each cosine twice, for I and Q.
-    cosines: Vec<f32>,
-    sines: Vec<f32>,
 }
 
 impl MixStage {
     pub(crate) fn new(mix: &Mix) -> Self {
         Self {
             shift_hz: mix.frequency.0,
-            oscillator: Oscillator {
-                rate_hz: 0.0,
-                step: 0,
-                cosines: vec![1.0; 2 * PIECE],
-                sines: vec![0.0; 2 * PIECE],
-            },
+            oscillator: None,
             in_place: InPlace::default(),
             saturated_samples: 0,
             counters: Counted::default(),
@@ -106,34 +89,6 @@ impl MixStage {
     }
 }
 
-impl Oscillator {
-    fn tune(&mut self, shift_hz: f64, rate_hz: f64) {
-        if rate_hz == self.rate_hz {
-            return;
-        }
-        self.rate_hz = rate_hz;
-        // Fits, because it is at most half a turn.
-        self.step = (shift_hz / rate_hz * TURN).round() as i64 as u64;
-        for index in 0..PIECE {
-            let [cos, sin] = self.at(index as u64);
-            self.cosines[2 * index..2 * index + 2].fill(cos);
-            self.sines[2 * index..2 * index + 2].fill(sin);
-        }
-    }
-
-    /// Rotation at a sample.
-    fn at(&self, index: u64) -> [f32; 2] {
-        let turns = self.step.wrapping_mul(index) as i64 as f64 / TURN;
-        let (sin, cos) = (turns * TAU).sin_cos();
-        [cos as f32, sin as f32]
-    }
-
-    /// Rotates up to [`PIECE`] samples, I and Q each, from this index on.
-    fn turn(&self, index: u64, numbers: &mut [f32]) {
-        turn(numbers, &self.cosines, &self.sines, self.at(index));
-    }
-}
-
 impl Stage for MixStage {
     fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let mut batch = match self.in_place.next(input, ctx) {
@@ -157,13 +112,17 @@ impl Stage for MixStage {
             shifted
         });
         batch.update_bytes(|header, _, bytes| {
-            self.oscillator.tune(shift_hz, header.sample_rate_hz);
+            let rate_hz = header.sample_rate_hz;
+            if self.oscillator.as_ref().is_none_or(|(tuned_hz, _)| *tuned_hz != rate_hz) {
+                self.oscillator = Some((rate_hz, Oscillator::new(shift_hz / rate_hz)));
+            }
+            let Some((_, oscillator)) = &self.oscillator else { return };
             let mut numbers = [0.0; 2 * PIECE];
             for (piece, bytes) in bytes.chunks_mut(PIECE * header.format.bytes()).enumerate() {
                 let index = header.first_sample_index + (piece * PIECE) as u64;
                 let numbers = &mut numbers[..2 * bytes.len() / header.format.bytes()];
                 load(header.format, bytes, numbers);
-                self.oscillator.turn(index, numbers);
+                oscillator.turn(index, numbers);
                 self.saturated_samples += store(header.format, numbers, bytes);
             }
         });
@@ -191,13 +150,10 @@ fn is_real(format: SampleFormat) -> String {
 grebe_flow::counters! {
     struct Counted { copied_frames, saturated_samples }
 }
-/// Samples per piece, with one sine of the processor each.
-const PIECE: usize = 256;
-/// 2^64.
-const TURN: f64 = 18_446_744_073_709_551_616.0;
-
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use std::sync::Arc;
 
     use grebe_flow::StageBench;

@@ -48,6 +48,9 @@ impl SampleFile {
             made_from["files"] = vec![file_identity(&path_query::split(path).0)].into();
         }
         // Options that change the result.
+        if let Some(made_as) = &options.made_as {
+            made_from["made_as"] = made_as.as_str().into();
+        }
         made_from["gaps"] = format!("{:?}", options.gaps).into();
         made_from["as"] = coding.words().into();
         let samples: u64 = runs.iter().map(|run| run.samples).sum();

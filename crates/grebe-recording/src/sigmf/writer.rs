@@ -190,6 +190,16 @@ impl SigmfWriter {
         self.write_samples(header.first_sample_index, channels, || recorded_at)
     }
 
+    /// As [`write`](Self::write), with the time of the first sample if it is known.
+    pub(crate) fn write_recorded<T: Sample>(
+        &mut self,
+        first_sample_index: u64,
+        channels: &[&[T]],
+        recorded_at: Option<RecordedAt>,
+    ) -> Result<(), Error> {
+        self.write_samples(first_sample_index, channels, || recorded_at)
+    }
+
     fn write_samples<T: Sample>(
         &mut self,
         first_sample_index: u64,
