@@ -100,8 +100,8 @@ pub(crate) struct Find {
     grebe convert take.sigmf-meta take.npy --start 10s --duration 2s --channels 1,3\n  \
     grebe convert 'capture.bin?format=cu8&rate=2.4M&frequency=100M' capture.sigmf-meta\n  \
     grebe convert capture.sigmf-meta slow.sigmf-meta --decimate 100 --format cf32\n  \
-    grebe convert capture.sigmf-meta band --center 433.92M --bandwidth 200k --start 10s\n  \
-    grebe convert capture.sigmf-meta burst --box 12.5,12.75,433.8M,434M --box 14,15,434.1M,434.2M\n  \
+    grebe convert capture.sigmf-meta band --center 433.92M --bandwidth 200k\n  \
+    grebe convert capture.sigmf-meta x --box 1,2,433M,434M --box 3,4,434M,435M\n  \
     grebe convert capture.sigmf-meta radio.wav --demodulate wfm --center 100.1M\n  \
     grebe convert lossy.sigmf-meta lossy.wav --gaps zeros\n  \
     grebe convert take.sigmf-meta take.csv --times\n  \
@@ -110,7 +110,7 @@ pub(crate) struct Find {
     of files hold samples only. An interrupted conversion leaves OUT.part, and the same command continues it (SigMF starts over).\n\
     Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Convert {
-    /// Recording, ring to cut from, table (.csv) or raw file (x.cu8?rate=2.4M).
+    /// Recording, ring, table (.csv) or raw file (x.cu8?rate=2.4M).
     #[arg(value_name = "IN")]
     pub(crate) from: PathBuf,
     /// File to make: NAME.sigmf-meta, NAME.wav, NAME.npy, NAME.csv, NAME.cu8, ...

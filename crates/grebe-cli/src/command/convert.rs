@@ -1,24 +1,22 @@
 //! `grebe convert`: writes a recording, or a part of it, as another kind of file.
 
 mod bands;
+mod save;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, RateHz, Site, Stage};
 use grebe_process::{DecimateFiltered, Demodulate, FrequencyHz};
-use grebe_recording::{CsvOptions, CutBox, Error, SampleFile, SaveOptions, import_csv, is_csv, is_table};
+use grebe_recording::{CsvOptions, CutBox, SampleFile, import_csv, is_table};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
+use self::save::{Origin, save, selected, with_progress};
 use crate::cli::{Convert, Cutting, Metrics};
 use crate::ending::{Ending, Usage};
 use crate::graph::{Progress, drive, print_notice};
 use crate::interrupt;
-use crate::output::{self, note};
-use crate::units::{exact, grouped};
+use crate::output::note;
 
 /// Converts a recording. Ranges, channels and formats are views of it; tables, bands and other rates go through a
 /// temporary recording.
@@ -65,13 +63,6 @@ enum Work {
         stage: Box<dyn Stage>,
         words: String,
     },
-}
-
-/// Where a result comes from, if a temporary recording lies between.
-#[derive(Default)]
-struct Origin {
-    made_from: Option<PathBuf>,
-    made_as: Option<String>,
 }
 
 impl Work {
@@ -143,96 +134,6 @@ fn process(options: &Convert, from: PathBuf, stage: Box<dyn Stage>, to: &Path) -
     graph.connect(stage, sink, QueueOptions::block(QUEUE_BATCHES));
     let (_, ending) = drive("convert", graph, &Progress::of(STAGE), Metrics::default())?;
     ending
-}
-
-/// The channels of the options.
-fn selected(file: SampleFile, options: &Convert) -> Result<SampleFile> {
-    let ranges = options.channels.iter().flat_map(|range| range.clone());
-    let channels: Vec<usize> = ranges.map(|number| usize::from(number) - 1).collect();
-    Ok(if channels.is_empty() { file } else { file.select(&channels)? })
-}
-
-/// Writes the channels in the format of the options, and prints a summary.
-fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: Origin) -> Result<Ending> {
-    if let Some(format) = options.format {
-        file = file.convert_to(format.0, options.scale)?;
-    }
-    let save = SaveOptions {
-        overwrite: options.overwrite,
-        gaps: options.gaps,
-        times: options.times,
-        made_from: origin.made_from,
-        made_as: origin.made_as,
-        ..SaveOptions::default()
-    };
-    let samples = file.len_samples();
-    let saved = with_progress(&save.done_samples, samples, || file.save_as(to, &save, &interrupt::cancel()));
-    let files = saved.inspect_err(|error| report_resumable(error, to))?;
-    let (channels, format) = (file.channels(), file.format());
-    let plural = if channels == 1 { "" } else { "s" };
-    let first = files.first().map_or(to, PathBuf::as_path);
-    let (labels, gaps) = (file.annotations().len(), file.gaps().count());
-    let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
-    if labels > 0 && !holds_labels {
-        note!("grebe: {} cannot store annotations: skipped {labels}", first.display());
-    }
-    let is_wav = first.extension().is_some_and(|it| it.eq_ignore_ascii_case("wav"));
-    if let Some(hertz) = file.description(0).and_then(|it| it.centre_frequency_hz)
-        && is_wav
-        && !(format.is_complex() && hertz <= f64::from(u32::MAX))
-    {
-        note!("grebe: {} cannot store the centre frequency: skipped {}", first.display(), exact(hertz, "Hz"));
-    }
-    let says_gaps = holds_labels || options.times && is_csv(first);
-    if gaps > 0 && !says_gaps {
-        let missing: u64 = file.gaps().map(|gap| gap.length_samples).sum();
-        let missing = grouped(missing);
-        note!(
-            "grebe: {} cannot represent gaps: {missing} samples in {gaps} gaps are missing",
-            first.display()
-        );
-    }
-    if file.saturated_samples() > 0 {
-        note!(
-            "grebe: {} samples exceeded the range of {format} and were clipped",
-            grouped(file.saturated_samples())
-        );
-    }
-    let before = match save.resumed_samples.load(Ordering::Relaxed) {
-        0 => String::new(),
-        before => format!(", the first {} of them before", grouped(before)),
-    };
-    note!("wrote {samples} samples of {channels} channel{plural} ({format}) to {}{before}", first.display());
-    Ok(Ending::Good)
-}
-
-/// Reports that the same command can resume.
-fn report_resumable(error: &Error, to: &Path) {
-    let part = format!("{}.part", to.display());
-    // A SigMF conversion starts over, so nothing of it remains.
-    if (matches!(error, Error::Cancelled) || error.is_full()) && Path::new(&part).is_dir() {
-        note!("grebe: {part} has the part written so far; the same command resumes there");
-    }
-}
-
-/// Calls `work`, with a line of progress after the first second.
-fn with_progress<T>(done: &AtomicU64, all: u64, work: impl FnOnce() -> T) -> T {
-    let (over, ended) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut wait = Duration::from_secs(1);
-            let mut bar = None;
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(wait) {
-                let bar = bar.get_or_insert_with(|| output::bar(Some(all)));
-                bar.set_position(done.load(Ordering::Relaxed));
-                wait = Duration::from_millis(200);
-            }
-            bar.inspect(|bar| bar.finish_and_clear());
-        });
-        let result = work();
-        drop(over);
-        result
-    })
 }
 
 const STAGE: &str = "converter";

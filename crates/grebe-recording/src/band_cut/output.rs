@@ -8,8 +8,8 @@ use grebe_frame::{Complex, Description, SampleFormat};
 use grebe_process::{BandFilter, Cutter};
 use serde_json::{Map, Value, json};
 
+use super::boxes::{BoxCut, CutBox};
 use super::signal::Signal;
-use super::{BoxCut, CutBox};
 use crate::error::Error;
 use crate::sample_file::RecordedAt;
 use crate::sigmf::{SigmfSettings, SigmfWriter};
@@ -76,7 +76,7 @@ impl Output {
             .ok()
             .filter(|whole| held.contains(whole))
             .and_then(|whole| signal.recorded_at(whole, (rest / rate_hz * 1e9).round() as u64));
-        let reach = (filter.edge_samples() as f64 * grid.spacing()).ceil() as i64;
+        let reach = (filter.edge_samples() as f64 * grid.spacing()) as i64;
         let [first, last] = outputs_of(filter, &self.range);
         let settled = grid.first_at(held.start as i64 + reach).clamp(next, last.max(next));
         if self.writer.is_none() {

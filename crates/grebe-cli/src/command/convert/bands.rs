@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use anyhow::Result;
 use grebe_recording::{BandCut, BoxCut, CutBox, SampleFile, ring_parts};
 
-use super::{Origin, save, selected, with_progress};
+use super::save::{Origin, save, selected, with_progress};
 use crate::cli::{Convert, TimeFrequencyBox};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;

@@ -51,7 +51,7 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
     };
     let band = ["--center", "100.06M", "--bandwidth", "20k"];
     let (status, said) =
-        converted(&[&[&place("band"), "--start", "200ms", "-d", "500ms"][..], &band].concat());
+        converted(&[&[place("band").as_str(), "--start", "200ms", "-d", "500ms"][..], &band].concat());
     assert!(status == Some(0) && said.contains("cutting 100.05 MHz to 100.07 MHz on the air"), "{said}");
     assert!(!said.contains("attenuated"), "{said}");
     let file = SampleFile::open(place("band.sigmf-collection")).unwrap();
@@ -71,13 +71,14 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
     );
     // Another kind of file, one channel, a rate that was asked for.
     let asked = ["--rate", "48k", "--format", "ci16", "--channels", "2"];
-    let (status, said) = converted(&[&[&place("band.wav")][..], &band, &asked].concat());
+    let (status, said) = converted(&[&[place("band.wav").as_str()][..], &band, &asked].concat());
     assert!(status == Some(0) && said.contains("first 52 and last 52 samples are attenuated"), "{said}");
     let wav = SampleFile::open(place("band.wav")).unwrap();
     assert_eq!((wav.rate_hz(), wav.len_samples(), wav.format()), (Some(48e3), 48_000, SampleFormat::Ci16));
     // Several boxes.
     let boxes = ["--box", "0.1,0.2,100.05M,100.07M", "--box", "150ms,300ms,99.9M,99.95M"];
-    let (status, said) = converted(&[&[&place("part.sigmf-meta"), "--channels", "1"][..], &boxes].concat());
+    let (status, said) =
+        converted(&[&[place("part.sigmf-meta").as_str(), "--channels", "1"][..], &boxes].concat());
     assert_eq!(status, Some(0), "{said}");
     let loud = sizes(place("part_0.1s_0.2s_100.05MHz_100.07MHz.sigmf-meta").as_ref(), 0);
     let quiet = sizes(place("part_0.15s_0.3s_99.9MHz_99.95MHz.sigmf-meta").as_ref(), 0);
@@ -95,7 +96,7 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
         (&["--center", "100M", "--bandwidth", "20k", "--rate", "20k"], "give at least 21000 Hz"),
         (&["--demodulate", "usb", "--rate", "4k"], "at least 6700 Hz"),
     ] {
-        let (status, said) = converted(&[&[&place("no")][..], arguments].concat());
+        let (status, said) = converted(&[&[place("no").as_str()][..], arguments].concat());
         assert!(status != Some(0) && said.contains(says), "{arguments:?}: {said}");
     }
     let left = fs::read_dir(folder.path()).unwrap().flatten().map(|it| it.file_name().into_string().unwrap());
@@ -107,8 +108,8 @@ fn a_ring_is_cut_across_its_parts() {
     let folder = tempfile::tempdir().unwrap();
     let ring = folder.path().join("ring");
     fs::create_dir(&ring).unwrap();
-    for part in 0..3u64 {
-        record(&ring.join(format!("ring_{part:06}")), part * 100_000..(part + 1) * 100_000);
+    for part in 1..=3u64 {
+        record(&ring.join(format!("ring_{part:06}")), (part - 1) * 100_000..part * 100_000);
     }
     let to = folder.path().join("band");
     let said = run(&[
