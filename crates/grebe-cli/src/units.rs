@@ -156,6 +156,14 @@ pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
     if from < to { Ok((from, to)) } else { Err(wrong()) }
 }
 
+/// Two frequencies: `1k,2.5k`.
+pub(crate) fn two_hz(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("invalid frequencies {text:?}: give HZ,HZ, for example 1k,2.5k");
+    let (a, b) = text.split_once(',').ok_or_else(wrong)?;
+    let number = |text: &str| number(text.trim().trim_end_matches("Hz")).map_err(|_| wrong());
+    Ok((number(a)?, number(b)?))
+}
+
 /// A channel or a range of channels, from 1: `3`, `5-8`.
 pub(crate) fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
     let wrong = || format!("invalid channel {text:?}: give 3 or 5-8");

@@ -21,6 +21,7 @@ pub(crate) mod keys;
 mod label_room;
 pub(crate) mod lane_ticks;
 mod lane_told;
+pub(crate) mod markers;
 pub(crate) mod open;
 mod open_file;
 pub(crate) mod options;

@@ -187,6 +187,7 @@ pub(crate) mod tests {
         );
         what.prop_map(|(ending, span, columns, channels, trigger, scales, math, cursors, [a, b, c, d])| {
             Viewport {
+                against: None,
                 window: ending.map_or(Window::Latest, |at| Window::Ending { at }),
                 span,
                 columns,

@@ -31,6 +31,8 @@ impl ViewModel {
                 }
             }
             (Action::Next(Setting::Wave), _) => self.next_wave(),
+            (Action::Markers, _) => self.toggle_markers(),
+            (Action::MoveMarker(which, to), _) => self.move_marker(which, to),
             (Action::Ask(question), _) => self.ask(question),
             _ => {}
         }

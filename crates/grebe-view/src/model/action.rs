@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
+use crate::model::markers::ToPeak;
 use crate::model::receiver::Tunable;
 use crate::model::setting::Setting;
 
@@ -105,6 +106,10 @@ pub(crate) enum Action {
     TransformSize(Step),
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
+    /// Both markers of the spectrum on or off.
+    Markers,
+    /// Moves one of them, A (0) or B (1).
+    MoveMarker(usize, ToPeak),
     /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
     Harmonics,
     Save(SaveWhat),

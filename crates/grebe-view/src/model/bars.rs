@@ -35,7 +35,7 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
         count => format!("average {count}"),
     };
     let is_marked = model.controls.show.harmonics;
-    vec![
+    let mut widgets = vec![
         Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
         Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
         Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
@@ -48,8 +48,25 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
             Action::Harmonics,
             is_marked,
         ),
-        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
-    ]
+    ];
+    widgets.extend(markers(model));
+    widgets.push(Widget::button("\u{d7}", "close  (f)", Action::Spectrum));
+    widgets
+}
+
+/// The markers, and where they are on, which peaks they go to.
+fn markers(model: &ViewModel) -> Vec<Widget> {
+    let is_on = model.controls.markers.is_some();
+    let mut widgets = vec![Widget::toggle(
+        "markers",
+        "frequency and level at two places, and their difference  (`)",
+        Action::Markers,
+        is_on,
+    )];
+    if is_on {
+        widgets.push(Widget::choice("peak", "moves a marker to a peak  (\\)", Setting::Marker));
+    }
+    widgets
 }
 
 pub(crate) fn waterfall_controls() -> Vec<Widget> {

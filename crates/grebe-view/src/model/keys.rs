@@ -305,7 +305,11 @@ const KEYS: [KeyGroup; 6] = [
                 "averages, peak hold",
                 &[("A", Action::Next(Setting::Averages)), ("H", Action::PeakHold)],
             ),
-            line("#", "mark harmonics", &[("#", Action::Harmonics)]),
+            line(
+                "`  \\  #",
+                "markers, to a peak, harmonics",
+                &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
+            ),
         ],
     },
     KeyGroup {
@@ -341,6 +345,6 @@ mod tests {
         assert_eq!(char_action('U'), Some(Action::Autoset));
         assert_eq!(key_action("ArrowUp", false), Some(Action::Level(1.0)));
         assert_eq!(key_action("ArrowUp", true), Some(Action::Mark(-1)));
-        assert_eq!((key_action("U", true), char_action('`')), (Some(Action::Autoset), None));
+        assert_eq!((key_action("U", true), char_action('\u{a7}')), (Some(Action::Autoset), None));
     }
 }

@@ -79,7 +79,7 @@ impl ViewModel {
         if self.seen.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
             return;
         }
-        let Some((from, to)) = self.options.band_hz.take() else { return };
+        let Some((from, to)) = self.options.initial.band_hz.take() else { return };
         let axis = self.frequencies();
         let (low, high) = axis.band;
         let part = |hz: f64| (((hz - axis.centre) / axis.rate - low) / (high - low)).clamp(0.0, 1.0);
@@ -180,8 +180,12 @@ impl ViewModel {
 
     /// A frequency, as a part of the rate, in words: where a receiver is tuned to one, absolute, and to a thousandth of the rate.
     pub(crate) fn frequency_words(&self, cycles: f64) -> String {
+        self.frequency_text(self.frequency_of(cycles))
+    }
+
+    /// The same of a frequency as the axis has it.
+    pub(super) fn frequency_text(&self, value: f64) -> String {
         let axis = self.frequencies();
-        let value = axis.of_cycles(cycles);
         let digits = match axis.centre {
             0.0 => 5,
             _ => ((value.abs() / axis.rate).max(1.0).log10().ceil() as u32 + 4).min(12),
@@ -190,6 +194,25 @@ impl ViewModel {
             "Hz" => Engineering::new(value, "Hz").digits(digits as _).to_string(),
             unit => format!("{value:.5} {unit}"),
         }
+    }
+
+    /// The frequency that a part of the rate stands for on the axis, and the other way around.
+    pub(super) fn frequency_of(&self, cycles: f64) -> f64 {
+        self.frequencies().of_cycles(cycles)
+    }
+
+    pub(super) fn cycles_of(&self, frequency: f64) -> f64 {
+        let axis = self.frequencies();
+        (frequency - axis.centre) / axis.rate
+    }
+
+    pub(super) fn frequency_unit(&self) -> &'static str {
+        self.frequencies().unit
+    }
+
+    /// The lowest and the highest frequency, as parts of the rate.
+    pub(super) fn band(&self) -> (f64, f64) {
+        self.frequencies().band
     }
 
     /// Moves and zooms the frequency axis: `at` (0.0 left edge, 1.0 right edge) keeps its frequency.
@@ -253,7 +276,7 @@ mod tests {
         }
         feed.finish();
         let mut options = ViewOptions::new(SourceStatus::default);
-        (options.spectrum, options.span) = (true, Some(4.0));
+        (options.initial.spectrum, options.initial.span) = (true, Some(4.0));
         let mut model = ViewModel::new(link, options, crate::png::encode);
         model.act(Action::Waterfall);
         model

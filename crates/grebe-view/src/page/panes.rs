@@ -26,6 +26,7 @@ pub(super) struct Spectrum {
     ticks: Vec<(f64, String)>,
     peaks: Vec<Peak>,
     harmonics: Vec<(f64, String, Rgb)>,
+    markers: Vec<(f64, &'static str)>,
     colors: Vec<(usize, Rgb)>,
     empty: &'static str,
 }
@@ -109,6 +110,7 @@ impl Spectrum {
             levels: placed(range, &ticks, "dB"),
             ticks: frequencies(model, width),
             peaks: peaks.collect(),
+            markers: model.marker_marks().into_iter().map(|(at, name)| (rounded(at), name)).collect(),
             harmonics: harmonics.map(|it| (rounded(it.part), it.label(), color)).collect(),
             colors: channels.map(|it| (it.channel, channel_color(model, it.channel))).collect(),
             empty: if is_empty { "no run of samples without a gap is long enough yet" } else { "" },

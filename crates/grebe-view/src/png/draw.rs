@@ -185,15 +185,23 @@ fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Err
     };
     let peaks = model.peak_rows(if layers.len() > 1 { 1 } else { 3 });
     let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
-    let header: Vec<String> =
+    let rows = model.cursor_rows();
+    let mut header: Vec<String> =
         [format!("spectrum: {}", model.spectrum_words())].into_iter().chain(peaks).collect();
+    if model.controls.markers.is_some() {
+        header.extend(rows.iter().map(|row| {
+            format!("{} A {} B {} \u{394} {}", row.cells[0], row.cells[1], row.cells[2], row.cells[3])
+        }));
+    }
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let (start, end, unit, _) = model.spectrum_axis(10);
     let harmonics = model.harmonics();
     let labels: Vec<String> = harmonics.iter().map(Harmonic::label).collect();
     let at = |part: f64| start + part * (end - start);
-    let marks: Vec<Cursor<'_>> =
-        harmonics.iter().zip(&labels).map(|(it, label)| Cursor { at: at(it.part), label }).collect();
+    let markers = model.marker_marks();
+    let marks = harmonics.iter().zip(&labels).map(|(it, label)| Cursor { at: at(it.part), label });
+    let marks = marks.chain(markers.iter().map(|&(part, label)| Cursor { at: at(part), label }));
+    let marks: Vec<Cursor<'_>> = marks.collect();
     let picture = raster::Picture {
         cursors: &marks,
         header: &header,

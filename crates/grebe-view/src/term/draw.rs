@@ -299,6 +299,15 @@ impl<'a> ScopeScreen<'a> {
             let room = usize::from(plot.right().saturating_sub(x));
             buf.set_stringn(x, plot.bottom() - 1, harmonic.label(), room, Style::new().fg(color));
         }
+        for (part, name) in
+            self.model.marker_marks().into_iter().filter(|(part, _)| (0.0..1.0).contains(part))
+        {
+            let x = plot.x + (f64::from(plot.width) * part) as u16;
+            for y in plot.top()..plot.bottom() {
+                buf[(x, y)].set_symbol("\u{2502}").set_style(Style::new());
+            }
+            buf.set_stringn(x, plot.bottom() - 1, name, 1, Style::new());
+        }
         let peaks = self.model.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
         let words = [format!(" {}", self.model.spectrum_words())].into_iter().chain(peaks);
         let words: Vec<String> = words.collect();

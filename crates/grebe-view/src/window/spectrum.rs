@@ -5,9 +5,12 @@ use egui_tiles::UiResponse;
 use grebe_scope::raster::Color;
 use grebe_scope::{Engineering, Ticks};
 
-use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
+use super::labels::{
+    AXIS_HEIGHT, axis_labels, label_font, level_labels, name_slider, value_tag, wheel_steps,
+};
 use super::lanes::{Lane, LanePainter, color32};
 use super::layout::Pane;
+use super::marks::{GRIP, line};
 use super::panes::ScopePanes;
 use super::quads;
 use crate::data::spectrum::WaterfallView;
@@ -48,6 +51,7 @@ impl ScopePanes {
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         self.harmonic_marks(ui, plot);
         self.peak_marks(ui, plot, range);
+        self.markers(ui, plot);
         if let Some(pointer) = pointer {
             self.spectrum_readout(ui, plot, pointer, &traces, [start, end], unit);
         }
@@ -82,6 +86,27 @@ impl ScopePanes {
             free_from = left + galley.size().x + 3.0;
             if free_from < plot.right() {
                 ui.painter().galley(pos2(left, plot.top() + 1.0), galley, color);
+            }
+        }
+    }
+
+    /// The markers, which can be dragged.
+    fn markers(&mut self, ui: &egui::Ui, plot: Rect) {
+        let theme = self.theme();
+        let color = color32(theme.cursor);
+        for (which, (part, name)) in self.model.marker_marks().into_iter().enumerate() {
+            if !(0.0..=1.0).contains(&part) {
+                continue;
+            }
+            let x = (plot.left() + plot.width() * part as f32).round();
+            let grip = Rect::from_center_size(pos2(x, plot.center().y), vec2(GRIP, plot.height()));
+            let response = ui.interact(grip, self.id.with(("marker", which)), Sense::drag());
+            name_slider(&response, format!("marker {}", name));
+            let response = response.on_hover_cursor(egui::CursorIcon::ResizeHorizontal);
+            line(ui, [pos2(x, plot.top()), pos2(x, plot.bottom())], which, color);
+            value_tag(ui, &theme, pos2(x - 4.0, plot.bottom() - 22.0), plot, name, color);
+            if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
+                self.model.drag_marker(which, f64::from((pointer.x - plot.left()) / plot.width()));
             }
         }
     }

@@ -33,8 +33,8 @@ fn panes(theme: ThemeChoice) -> ScopePanes {
         kernel_datagrams: Some(0),
         ..SourceStatus::default()
     });
-    options.theme = Some(theme);
-    options.span = Some(2.0);
+    options.initial.theme = Some(theme);
+    options.initial.span = Some(2.0);
     ScopePanes::new(0, link, options)
 }
 
@@ -246,7 +246,7 @@ fn a_generator_is_told_what_a_person_wants() {
 fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
     let (mut feed, link) = ScopeFeed::new(1 << 20);
     let mut options = ViewOptions::new(SourceStatus::default);
-    options.span = Some(0.2);
+    options.initial.span = Some(0.2);
     (0..8).for_each(|block| feed.ingest(&sine_batch(block * 50, 2, 50, 1e3)).unwrap());
     let mut harness = harness(ScopePanes::new(0, link, options));
     feed.idle();

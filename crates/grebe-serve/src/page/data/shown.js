@@ -35,6 +35,7 @@
  * @property {Labels} levels
  * @property {Labels} ticks
  * @property {{part: number, height: number, words: string, color: Rgb}[]} peaks
+ * @property {[number, string][]} markers
  * @property {[number, string, Rgb][]} harmonics
  * @property {[number, Rgb][]} colors of channels
  * @property {string} empty

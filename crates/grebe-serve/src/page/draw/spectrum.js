@@ -56,6 +56,12 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
     taken.push(tag);
     pen.tag(words, x, tag, area, color, theme);
   }
+  for (const [part, name] of shown.markers) {
+    if (at(part) < 0 || at(part) > 1) continue;
+    const x = area.x + at(part) * area.width;
+    pen.dashed(x, area.y, x, area.y + area.height, css(theme.cursor));
+    pen.tag(name, x, area.y + area.height - pen.px(12), area, theme.cursor, theme);
+  }
   if (pointer && pointer.x >= area.x && pointer.x <= area.x + area.width) {
     ctx.fillStyle = css(theme.cursor, 0.3);
     ctx.fillRect(Math.round(pointer.x), area.y, 1, area.height);

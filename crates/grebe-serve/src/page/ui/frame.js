@@ -51,7 +51,9 @@ export class Frame {
       this.traces.canvas, this.#names, ...scope.dialogs.overlays);
     this.pointer = new PlotPointer(scope, this.#plot);
     this.#plot.addEventListener("contextmenu", (event) => event.preventDefault());
-    for (const pane of [this.panes.spectrum, this.panes.waterfall]) followFrequencies(scope, pane.view.canvas, (at) => (scope.frequencyPointer = at));
+    const hovers = (/** @type {{x: number} | null} */ at) => (scope.frequencyPointer = at);
+    followFrequencies(scope, this.panes.spectrum.view.canvas, hovers, () => scope.shown?.spectrum?.markers ?? []);
+    followFrequencies(scope, this.panes.waterfall.view.canvas, hovers, () => []);
     Object.entries({ role: "slider", tabindex: "0", "aria-label": "which part of the history is shown", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "100" })
       .forEach(([name, value]) => this.overview.canvas.setAttribute(name, value));
     followOverview(scope, this.overview.canvas);
