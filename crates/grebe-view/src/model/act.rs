@@ -31,6 +31,10 @@ impl ViewModel {
                 }
             }
             (Action::Next(Setting::Wave), _) => self.next_wave(),
+            (Action::LevelsAuto, _) => {
+                let seen = self.waterfall_range();
+                self.controls.levels = self.controls.levels.is_none().then_some(seen);
+            }
             (Action::Markers, _) => self.toggle_markers(),
             (Action::MoveMarker(which, to), _) => self.move_marker(which, to),
             (Action::Ask(question), _) => self.ask(question),

@@ -106,6 +106,8 @@ pub(crate) enum Action {
     TransformSize(Step),
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
+    /// Levels of the waterfall's colours by the noise floor, or as they are now.
+    LevelsAuto,
     /// Both markers of the spectrum on or off.
     Markers,
     /// Moves one of them, A (0) or B (1).

@@ -1,6 +1,7 @@
 //! The bars of buttons above the traces and the panes beside them.
 
 use super::action::{Action, Question, Step};
+use super::fields::Field;
 use super::setting::Setting;
 use super::view_model::ViewModel;
 use super::widget::Widget;
@@ -69,8 +70,13 @@ fn markers(model: &ViewModel) -> Vec<Widget> {
     widgets
 }
 
-pub(crate) fn waterfall_controls() -> Vec<Widget> {
+pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
+    let is_auto = model.controls.levels.is_none();
     vec![
+        Widget::label("levels"),
+        Widget::field(model, "lowest level", Field::LevelBottom),
+        Widget::field(model, "highest level", Field::LevelTop),
+        Widget::toggle("auto", "levels by the noise floor", Action::LevelsAuto, is_auto),
         Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
         Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
     ]

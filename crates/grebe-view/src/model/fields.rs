@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
-use crate::model::vertical::DIVISIONS_VERTICAL;
+use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
 
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub(crate) enum Field {
     PulseMin,
     PulseMax,
     Dropout,
+    /// The lowest and the highest level of the waterfall's colours.
+    LevelBottom,
+    LevelTop,
     /// The label of the trigger that is pinned at a sample index.
     PinLabel(f64),
 }
@@ -66,6 +69,10 @@ impl ViewModel {
             Field::PulseMin => time(settings.pulse_min_s),
             Field::PulseMax => time(settings.pulse_max_s),
             Field::Dropout => time(settings.dropout_s),
+            Field::LevelBottom | Field::LevelTop => {
+                let levels = self.controls.levels.unwrap_or(self.controls.levels_seen.1);
+                exact(if field == Field::LevelTop { levels.top } else { levels.bottom }, "dB")
+            }
             Field::PinLabel(at) => {
                 let pin = self.controls.pins.list.iter().find(|pin| pin.at == at);
                 pin.map_or(String::new(), |pin| pin.label.clone())
@@ -110,6 +117,13 @@ impl ViewModel {
             Field::PulseMin => trigger.pulse_min_s = some,
             Field::PulseMax => trigger.pulse_max_s = some,
             Field::Dropout => trigger.dropout_s = some,
+            Field::LevelBottom | Field::LevelTop => {
+                let mut levels = self.controls.levels.unwrap_or(self.controls.levels_seen.1);
+                *(if field == Field::LevelTop { &mut levels.top } else { &mut levels.bottom }) = value;
+                let levels = ValueRange::of_levels(levels.bottom, levels.top);
+                let why = "the highest level must be at least 1 dB above the lowest";
+                self.controls.levels = Some(levels.ok_or(why)?);
+            }
             Field::PinLabel(at) => {
                 if let Some(pin) = self.controls.pins.list.iter_mut().find(|pin| pin.at == at) {
                     pin.label = short(LABEL_CHARS_MAX);
@@ -136,6 +150,7 @@ impl ViewModel {
             Field::Offset(channel) => number(&unit_of(channel), |_| true),
             Field::PerDivision(lane) => number(&self.setup(lane).unit, |value| value > 0.0),
             Field::Hysteresis => number(&self.trigger_unit().1, |distance| distance >= 0.0),
+            Field::LevelBottom | Field::LevelTop => number("dB", |db| db.abs() <= 1000.0),
             Field::Corner => number(self.corner_unit(), |corner| corner > 0.0),
             Field::Holdoff | Field::PulseMin | Field::PulseMax | Field::Dropout => {
                 number(axis_unit, |time| time >= 0.0)

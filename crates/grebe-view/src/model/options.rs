@@ -9,6 +9,7 @@ use super::generator::GeneratorRemote;
 use super::keeper::StretchKeeper;
 use super::receiver::ReceiverRemote;
 use super::session::Session;
+use super::vertical::ValueRange;
 use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
@@ -36,6 +37,8 @@ pub struct InitialView {
     pub symbol_rate_hz: Option<f64>,
     /// The part of the spectrum, in hertz: of complex samples around the centre frequency.
     pub band_hz: Option<(f64, f64)>,
+    /// Lowest and highest level of the waterfall's colours, in decibels; `None`: by the noise floor.
+    pub levels_db: Option<(f64, f64)>,
     /// Markers in the spectrum.
     pub markers: Option<MarkerPlaces>,
     /// The trigger.
@@ -65,6 +68,8 @@ impl InitialView {
         controls.show.spectrum |= self.spectrum;
         controls.show.waterfall |= self.waterfall;
         controls.show.xy |= self.xy;
+        let levels = self.levels_db.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
+        controls.levels = levels.or(controls.levels);
         controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
 use crate::model::quantities::QuantitySet;
-use crate::model::vertical::VerticalScale;
+use crate::model::vertical::{ValueRange, VerticalScale};
 
 /// The settings of a scope, to be kept and restored.
 ///
@@ -38,6 +38,9 @@ pub struct Session {
     /// Of the spectrum, as parts of the rate.
     #[serde(deserialize_with = "lenient")]
     markers: Option<[f64; 2]>,
+    /// Lowest and highest level of the waterfall's colours, in decibels; none: by the noise floor.
+    #[serde(deserialize_with = "lenient")]
+    levels: Option<(f64, f64)>,
     measure: bool,
     /// Which measurements stand in the table, by the names of `--measure json`; none: the usual.
     #[serde(deserialize_with = "lenient")]
@@ -160,6 +163,7 @@ impl Session {
             cursors: controls.cursors.times,
             value_cursors: controls.cursors.values,
             markers: controls.markers,
+            levels: controls.levels.map(|levels| (levels.bottom, levels.top)),
             measure: controls.is_measuring,
             quantities: Some(controls.measured.of_all().names()),
             against: controls.against,
@@ -213,6 +217,7 @@ impl Session {
         controls.cursors.times = self.cursors;
         controls.cursors.values = self.value_cursors;
         controls.markers = self.markers.filter(|at| at.iter().all(|at| at.is_finite()));
+        controls.levels = self.levels.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
         controls.is_measuring |= self.measure;
         let named = |names: &Vec<String>| QuantitySet::named(names);
         // A lane that is none is passed over, as other nonsense is.

@@ -68,6 +68,8 @@ struct Theme {
     dim: Rgb,
     gap: Rgb,
     cursor: Rgb,
+    /// Colours of levels, from the lowest to the highest: between them, others.
+    ramp: Vec<Rgb>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -163,6 +165,7 @@ impl Theme {
             dim: rgb(colors.text_dim),
             gap: rgb(colors.gap),
             cursor: rgb(colors.cursor),
+            ramp: colors.ramp().iter().step_by(5).copied().map(rgb).collect(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::model::channel::ThemeChoice;
 use crate::model::options::ViewOptions;
 use crate::model::seen::hud::{RunState, STALE_NS};
 use crate::model::setting::Setting;
+use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 use crate::png;
 
@@ -27,7 +28,7 @@ pub(super) struct ScopePanes {
     /// `None` while it is being drawn.
     pub(super) layout: Option<Layout>,
     /// The waterfall's texture: its number, what its colours mean, and the texture.
-    pub(super) waterfall: Option<(u64, i32, TextureHandle)>,
+    pub(super) waterfall: Option<((u64, ValueRange, ThemeChoice), TextureHandle)>,
     /// The texture of one lane over another: which view in which theme.
     pub(super) xy_texture: Option<((u64, ThemeChoice), TextureHandle)>,
     /// The textures of the densities, and the number of the view that they are of.

@@ -31,14 +31,14 @@ import { Pen } from "./pen.js";
  * @property {{band: Band, ys: number[]} | null} values
  */
 
-/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @returns {Band} */
-export function plotArea(width, height, pixelRatio) {
+/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @param {number} right room for a bar of levels @returns {Band} */
+export function plotArea(width, height, pixelRatio, right = 0) {
   const px = (/** @type {number} */ css) => Math.round(css * pixelRatio);
   const left = px(width / pixelRatio < NARROW ? GUTTER_NARROW : GUTTER);
   return {
     x: left,
     y: px(MARGIN_TOP),
-    width: Math.max(width - left - px(MARGIN_RIGHT), 1),
+    width: Math.max(width - left - px(MARGIN_RIGHT + right), 1),
     height: Math.max(height - px(MARGIN_TOP) - px(AXIS_HEIGHT), 1),
   };
 }
@@ -181,6 +181,8 @@ function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
   });
 }
 
+/** Of the bar of levels with its labels. */
+export const LEVELS_WIDTH = 62;
 const GUTTER = 66;
 const GUTTER_NARROW = 54;
 const NARROW = 560;

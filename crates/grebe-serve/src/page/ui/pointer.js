@@ -196,10 +196,9 @@ export function followFrequencies(scope, element, hovers, markers) {
   let held = -1;
   /** @type {Map<number, number>} */
   const down = new Map();
-  const wide = () => (scope.placed ? scope.placed.area.width / scope.pixelRatio : element.clientWidth);
   const partOf = (/** @type {MouseEvent} */ event) => {
-    const from = (scope.placed?.area.x ?? 0) / scope.pixelRatio;
-    return (event.clientX - element.getBoundingClientRect().left - from) / wide();
+    const [from, wide] = scope.frequencyArea(element);
+    return (event.clientX - element.getBoundingClientRect().left - from) / wide;
   };
   const zoom = (/** @type {number} */ factor, /** @type {number} */ at) => {
     const [from, to] = scope.frequencies();
@@ -210,7 +209,7 @@ export function followFrequencies(scope, element, hovers, markers) {
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
     const part = partOf(event);
-    held = markers().findIndex(([at]) => Math.abs(at - part) * wide() < GRIP_PX);
+    held = markers().findIndex(([at]) => Math.abs(at - part) * scope.frequencyArea(element)[1] < GRIP_PX);
     down.set(event.pointerId, part);
   });
   element.addEventListener("pointermove", (event) => {
