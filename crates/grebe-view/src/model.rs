@@ -10,6 +10,7 @@ pub(crate) mod choices;
 pub(crate) mod common_time;
 pub(crate) mod controls;
 pub(crate) mod fields;
+pub(crate) mod find_form;
 mod first_use;
 pub(crate) mod found;
 mod framing;

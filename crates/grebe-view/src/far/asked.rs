@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::trigger::{TriggerCoupling, TriggerSettings};
 use crate::data::viewport::Viewport;
 use crate::far::control::Wish;
-use crate::far::sought::FarSought;
+use crate::far::finding::Search;
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) enum Asked {
     },
     Control(Wish),
     /// Events to be looked for in all that is held; `None`: no longer.
-    Find(Option<FarSought>),
+    Find(Option<Search>),
 }
 
 /// The first message.

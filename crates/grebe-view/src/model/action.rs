@@ -108,6 +108,8 @@ pub(crate) enum Action {
     PeakHold,
     /// Levels of the waterfall's colours by the noise floor, or as they are now.
     LevelsAuto,
+    /// The form of a search, open or closed.
+    Find,
     /// Both markers of the spectrum on or off.
     Markers,
     /// Moves one of them, A (0) or B (1).

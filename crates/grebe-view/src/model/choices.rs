@@ -10,6 +10,7 @@ use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
 use crate::data::trigger::{TriggerKind, TriggerMode};
 use crate::model::action::{Action, Step};
 use crate::model::controls::Controls;
+use crate::model::find_form::{FindKind, KINDS};
 use crate::model::generator::GeneratorWish;
 use crate::model::markers::ToPeak;
 use crate::model::open::{Entry, OpenList};
@@ -133,6 +134,11 @@ impl ViewModel {
             if let Some(wave) = self.generator.waves().get(place).cloned() {
                 self.tell_generator(GeneratorWish::Wave(wave));
             }
+        } else if let (Setting::FindKind, Some(form)) = (setting, &mut self.open.find_form) {
+            form.kind = place;
+        } else if let (Setting::FindLane, Some(form)) = (setting, &mut self.open.find_form) {
+            form.lane =
+                place.checked_sub(1).and_then(|place| lanes_of(&self.seen.picture).get(place).copied());
         } else if setting == Setting::Marker {
             let (which, to) = (place / ToPeak::ALL.len(), ToPeak::ALL[place % ToPeak::ALL.len()].0);
             self.move_marker(which, to);
@@ -159,6 +165,17 @@ impl ViewModel {
                 waves.map(|wave| Entry { text: wave.clone(), is_on: is_on(wave) }).collect()
             }
             Setting::Source => self.source_entries(),
+            Setting::FindKind => {
+                let now = self.open.find_form.as_ref().map(|form| form.kind());
+                let entry = |kind: FindKind| Entry { text: kind.name.into(), is_on: now == Some(kind) };
+                KINDS.map(entry).to_vec()
+            }
+            Setting::FindLane => {
+                let now = self.open.find_form.as_ref().and_then(|form| form.lane);
+                let all = Entry { text: "all channels".into(), is_on: now.is_none() };
+                let lane = |lane| Entry { text: self.setup(lane).label(lane), is_on: now == Some(lane) };
+                [all].into_iter().chain(lanes_of(&self.seen.picture).into_iter().map(lane)).collect()
+            }
             Setting::Marker => {
                 let of = |name| {
                     ToPeak::ALL.map(|(_, words)| Entry { text: format!("{name} {words}"), is_on: false })
@@ -236,6 +253,7 @@ impl Controls {
             }
             Setting::Parts => Vec::new(),
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => Vec::new(),
+            Setting::FindKind | Setting::FindLane => Vec::new(),
         }
     }
 
@@ -273,6 +291,7 @@ impl Controls {
                 }
             }
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => {}
+            Setting::FindKind | Setting::FindLane => {}
         }
     }
 

@@ -209,6 +209,7 @@ impl Controls {
             | Action::Save(_)
             | Action::Keep
             | Action::Markers
+            | Action::Find
             | Action::LevelsAuto
             | Action::MoveMarker(..)
             | Action::Segment(_)

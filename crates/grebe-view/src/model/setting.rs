@@ -28,6 +28,9 @@ pub(crate) enum Setting {
     XyInput(usize),
     /// The channel of the first (0) or the second (1) input of the math channel.
     MathInput(usize),
+    /// What is searched, and where.
+    FindKind,
+    FindLane,
     Wave,
     /// Which of the sources that are served is shown.
     Source,
@@ -44,7 +47,7 @@ impl Setting {
         self == Setting::Marker
     }
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Setting::All => "settings",
             Setting::TriggerMode => "trigger mode",
@@ -63,6 +66,8 @@ impl Setting {
             Setting::XyInput(_) => "upwards",
             Setting::MathInput(0) => "math input A",
             Setting::MathInput(_) => "math input B",
+            Setting::FindKind => "what is searched",
+            Setting::FindLane => "search in",
             Setting::Wave => "waveform",
             Setting::Source => "source",
         }

@@ -322,37 +322,55 @@ impl<'a> ScopeScreen<'a> {
         let found = self.model.found_line();
         let found = found.map(|line| Line::styled(format!(" find {line}"), Style::new().fg(Color::Yellow)));
         let mut lines: Vec<Line<'static>> = found.into_iter().collect();
-        let mut add = |width: usize, names: Vec<&str>, rows: Vec<Row>| {
+        // What is wider than the terminal goes below.
+        let mut add = |cell: usize, names: &[&str], rows: &[Row]| {
             if rows.is_empty() {
                 return;
             }
-            lines.push(Line::styled(cells(width, names.into_iter()), self.dim()));
-            lines.extend(rows.into_iter().map(|row| {
-                let color = row.lane.map_or(Color::Reset, |lane| self.trace_color(lane));
-                Line::styled(cells(width, row.cells.iter().map(String::as_str)), Style::new().fg(color))
-            }));
+            let in_a_row = (usize::from(width) / (cell + 1)).saturating_sub(1).max(1);
+            for from in (1..names.len()).step_by(in_a_row) {
+                let places = from..(from + in_a_row).min(names.len());
+                let shown = names[..1].iter().chain(&names[places.clone()]);
+                lines.push(Line::styled(cells(cell, shown.copied()), self.dim()));
+                lines.extend(rows.iter().map(|row| {
+                    let color = row.lane.map_or(Color::Reset, |lane| self.trace_color(lane));
+                    let part = row.part(places.clone());
+                    Line::styled(cells(cell, part.iter().map(String::as_str)), Style::new().fg(color))
+                }));
+            }
         };
         // Cursors have all digits.
-        add(14, vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
+        add(14, &["", "A", "B", "\u{394}"], &self.model.cursor_rows());
         if self.model.controls.is_measuring {
             let words = self.model.measured_words();
             let columns = self.model.quantity_columns();
-            let rows = [self.model.measurement_rows(), self.model.statistics_rows()];
-            // Sixteen columns are wider than most terminals: the rest goes below.
-            let in_a_row = (usize::from(width) / 12).saturating_sub(1).max(1);
-            for (part, quantities) in columns.chunks(in_a_row).enumerate() {
-                let names =
-                    [words.as_str()].into_iter().chain(quantities.iter().map(|quantity| quantity.name()));
-                let names: Vec<&str> = names.collect();
-                let cells = 1 + part * in_a_row..1 + part * in_a_row + quantities.len();
-                for rows in &rows {
-                    let rows = rows.iter().map(|row| Row { cells: row.part(cells.clone()), ..*row });
-                    add(11, names.clone(), rows.collect());
-                }
-            }
-            add(13, SIGNAL_COLUMNS.to_vec(), self.model.signal_rows());
-            add(11, TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
+            let names: Vec<&str> =
+                [words.as_str()].into_iter().chain(columns.iter().map(|quantity| quantity.name())).collect();
+            add(11, &names, &self.model.measurement_rows());
+            add(11, &names, &self.model.statistics_rows());
+            add(13, &SIGNAL_COLUMNS, &self.model.signal_rows());
+            add(11, &TRIGGER_COLUMNS, &self.model.trigger_rows());
         }
+        lines
+    }
+
+    /// The lines of a table that have room; the last says which they are where others have none.
+    fn page_of(&mut self, mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
+        if lines.len() <= room || room < 2 {
+            return lines;
+        }
+        let (count, page) = (lines.len(), room - 1);
+        if self.model.open.table_page * page >= count {
+            self.model.open.table_page = 0;
+        }
+        let from = self.model.open.table_page * page;
+        let to = (from + page).min(count);
+        lines = lines.drain(from..to).collect();
+        lines.resize(page, Line::default());
+        lines.push(Line::styled(
+            format!(" lines {} to {to} of {count}: shift tab for more", from + 1),
+            self.dim(),
+        ));
         lines
     }
 
@@ -426,7 +444,8 @@ impl Widget for &mut ScopeScreen<'_> {
         first.render(row(area.y), buf);
         second.render(row(area.y + 1), buf);
         let table = self.table_lines(area.width);
-        let below = (table.len() as u16).min(area.height - 6);
+        let below = (table.len() as u16).min((area.height - 6) / 2 + (area.height - 6) % 2);
+        let table = self.page_of(table, usize::from(below));
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.model.seen.picture.lanes.len() as u16;
         let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;

@@ -36,6 +36,9 @@ pub(super) struct ScopePanes {
     pub(super) persistence_number: u64,
     /// Left of the plots, for their labels.
     pub(super) gutter: f32,
+    /// Heights of the plots of traces and spectrum in the last frame.
+    #[cfg(test)]
+    pub(super) pane_heights: [f32; 2],
     /// How far the lanes are scrolled, in points, and the one that was last brought into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<LaneId>,
@@ -81,6 +84,8 @@ impl ScopePanes {
             densities: Default::default(),
             persistence_number: 0,
             gutter: GUTTER_MIN,
+            #[cfg(test)]
+            pane_heights: [0.0; 2],
             lanes_offset: 0.0,
             lanes_selected: None,
             box_from: None,

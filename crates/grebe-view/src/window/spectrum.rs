@@ -24,6 +24,10 @@ impl ScopePanes {
         let (area, response) =
             self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
         let plot = self.plot_rect(area);
+        #[cfg(test)]
+        {
+            self.pane_heights[1] = plot.height();
+        }
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return response;
         }

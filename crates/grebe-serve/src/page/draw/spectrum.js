@@ -39,7 +39,7 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
     if (hold.length > 0) drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, levelColumns(hold, zoom, area.width), stretch, pixelRatio);
     drawColumns(ctx, { ...lane, color }, levelColumns(dbfs, zoom, area.width), stretch, pixelRatio);
   }
-  pen.levels(area, shown.levels, theme.dim);
+  pen.levels(area, shown.levels, theme);
   pen.ticks(area, ticks, theme.dim);
   for (const [part, words, color] of shown.harmonics) {
     const x = area.x + at(part) * area.width;
@@ -115,7 +115,7 @@ export class WaterfallView {
     });
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(this.#image.canvas, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
-    pen.levels(area, shown.ages, theme.dim);
+    pen.levels(area, shown.ages, theme);
   }
 }
 
@@ -141,7 +141,7 @@ export class XyPlot {
     const pen = new Pen(ctx, pixelRatio);
     ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
     drawGrid(ctx, theme, area, shown.upwards.map(([height]) => [height, false]), shown.across.map(([part]) => part));
-    pen.levels(area, shown.upwards, theme.dim);
+    pen.levels(area, shown.upwards, theme);
     pen.ticks(area, shown.across, theme.dim);
     const { xy } = picture;
     if (!xy || !shown.place || xy.width * xy.height === 0) return;

@@ -20,11 +20,13 @@ export class PlotPointer {
   /** What was moved since the last frame of the screen: one word of it is enough. @type {(() => void) | null} */
   #due = null;
   #scope;
+  #scroller;
   #element;
 
-  /** @param {Scope} scope @param {HTMLElement} element */
-  constructor(scope, element) {
+  /** @param {Scope} scope @param {HTMLElement} element @param {HTMLElement} scroller of lanes that have no room */
+  constructor(scope, element, scroller) {
     this.#scope = scope;
+    this.#scroller = scroller;
     this.#element = element;
     element.addEventListener("pointerdown", (event) => this.#pressed(event));
     element.addEventListener("pointermove", (event) => this.#movedTo(event));
@@ -145,6 +147,10 @@ export class PlotPointer {
   #turned(event) {
     if ((event.ctrlKey && !event.cancelable) || !this.#isOnPlot(event)) return;
     event.preventDefault();
+    if (event.shiftKey && !this.#scroller.hidden) {
+      this.#scroller.scrollTop += event.deltaY || event.deltaX;
+      return;
+    }
     const scope = this.#scope;
     const { x, y } = this.#at(event);
     const { placed } = scope;

@@ -298,6 +298,7 @@ export class Scope {
     this.placed = drawPlot(this.#frame.traces.context, {
       picture, shown, stretch, pixelRatio,
       densities: this.#densities,
+      scrolled: this.#frame.scrolled * pixelRatio,
       isPale: isOld || (this.#preview !== null && now - this.#askedMs > PALE_AFTER_MS),
       pointer: this.#frame.pointer.hover,
       box: this.#frame.pointer.box,
