@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::finding::Sought;
 use crate::data::trigger::{TriggerCoupling, TriggerSettings};
 use crate::data::viewport::Viewport;
 use crate::far::control::Wish;
-use crate::far::finding::Search;
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,14 @@ pub(crate) enum Asked {
     Control(Wish),
     /// Events to be looked for in all that is held; `None`: no longer.
     Find(Option<Search>),
+}
+
+/// What a viewer has looked for, by a number that what is found has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Search {
+    pub(crate) number: u64,
+    #[serde(flatten)]
+    pub(crate) sought: Sought,
 }
 
 /// The first message.

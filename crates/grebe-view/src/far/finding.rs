@@ -2,20 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
-
+use super::asked::Search;
 use super::items::Stock;
 use crate::data::finding::{Finder, Finding, FindingNews, FindingSide, Sought};
 use crate::data::lane::CHANNELS_MAX;
 use crate::data::link::ScopeLink;
-
-/// What a viewer has looked for, by a number that what is found has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Search {
-    pub(crate) number: u64,
-    #[serde(flatten)]
-    pub(crate) sought: Sought,
-}
 
 /// Within what one viewer may cost.
 fn bounded(mut sought: Sought) -> Sought {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::{LaneId, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::TriggerMode;
-use crate::model::markers::ToPeak;
 use crate::model::receiver::Tunable;
 use crate::model::setting::Setting;
 
@@ -142,6 +141,25 @@ pub(crate) struct ScreenBox {
 pub(crate) enum Step {
     Down,
     Up,
+}
+
+/// Where a marker goes: of the selected channel's peaks in the shown part of the spectrum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToPeak {
+    Highest,
+    /// The next at lower frequencies.
+    Left,
+    /// The next at higher ones.
+    Right,
+}
+
+impl ToPeak {
+    pub(crate) const ALL: [(ToPeak, &str); 3] = [
+        (ToPeak::Highest, "to the highest peak"),
+        (ToPeak::Left, "to the next peak left"),
+        (ToPeak::Right, "to the next peak right"),
+    ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,13 @@ use std::fmt::Write;
 
 use grebe_scope::Scale;
 
+use super::find_form::{FindForm, KINDS};
 use super::open::{Found, NO_FINDER};
-use super::view_model::ViewModel;
+use super::view_model::{ViewModel, extremes};
 use crate::data::finding::{FoundEvent, Sought};
-use crate::data::lane::LaneId;
+use crate::data::lane::{LaneId, Part};
+use crate::data::trigger::TriggerKind;
+use crate::data::viewport::DIVISIONS;
 
 impl ViewModel {
     /// Whether anything searches all that is held.
@@ -126,7 +129,85 @@ impl ViewModel {
     pub(super) fn find_words(&self) -> String {
         self.open.found.as_ref().map_or_else(|| self.form_of_trigger().words(), |found| found.words.clone())
     }
+
+    /// Opens the form with what would find what triggers now, or closes it.
+    pub(super) fn toggle_find_form(&mut self) {
+        if !self.has_finder() {
+            return self.say(NO_FINDER.into());
+        }
+        self.open.find_form = match self.open.find_form.take() {
+            Some(_) => None,
+            None => Some(self.form_of_trigger()),
+        };
+    }
+
+    /// What would find what triggers now.
+    pub(super) fn form_of_trigger(&self) -> FindForm {
+        let settings = self.controls.trigger.settings;
+        let trigger = self.seen.picture.trigger;
+        let lane = trigger.map_or(self.selected(), |trigger| trigger.settings.lane);
+        let setup = self.unresolved_setup(lane);
+        let seen = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
+        let seen = seen.and_then(|data| extremes(&data.columns, &setup));
+        let (middle, height) =
+            seen.map_or((0.0, 0.0), |seen| ((seen.bottom + seen.top) / 2.0, seen.height()));
+        let value = |count: f64| setup.value(count);
+        let levels = trigger.map_or([middle, middle], |trigger| {
+            let zero = self.level_zero(&trigger);
+            [value(trigger.level + zero), value(trigger.upper + zero)]
+        });
+        let division = self.seen.picture.span() / DIVISIONS;
+        let is_timed = self.seen.picture.axis_unit() == "s";
+        let (longer_s, shorter_s) = match settings.kind {
+            TriggerKind::Pulse if is_timed => {
+                let max = settings.pulse_max_s.or(settings.pulse_min_s.is_none().then_some(division));
+                (settings.pulse_min_s, max)
+            }
+            TriggerKind::Dropout if is_timed => (Some(settings.dropout_s.unwrap_or(division)), None),
+            _ => (None, None),
+        };
+        FindForm {
+            kind: KINDS.iter().position(|kind| kind.name == settings.kind.name()).unwrap_or(0),
+            // Of I and Q alone, what is looked for in an edge: parts have units of their own.
+            lane: (self.seen.picture.lanes.len() > 1 || lane.part != Part::Real).then_some(lane),
+            slope: Some(settings.slope),
+            level: levels[0],
+            low: levels[0].min(levels[1]),
+            high: levels[0].max(levels[1]),
+            hysteresis: height / HYSTERESIS_PART,
+            longer_s,
+            shorter_s,
+            holdoff_s: if is_timed { settings.holdoff_s } else { 0.0 },
+            from_s: None,
+            to_s: None,
+        }
+    }
+
+    /// Searches for what the form says.
+    pub(super) fn find_by_form(&mut self) {
+        let words = self.open.find_form.as_ref().map(FindForm::words);
+        let told = words.map_or(Ok(()), |words| self.begin_find(&words));
+        self.say_refusal(told);
+    }
+
+    /// The unit of the levels in the form.
+    pub(super) fn find_unit(&self) -> String {
+        let form = self.open.find_form.as_ref();
+        match form.is_some_and(|form| matches!(form.kind().name, "power" | "silence")) {
+            true => "dB".into(),
+            false => self.setup(form.and_then(|form| form.lane).unwrap_or(self.selected())).unit,
+        }
+    }
+
+    /// A time of the form as it is typed; empty where there is none.
+    pub(super) fn find_time_text(&self, time: Option<f64>) -> String {
+        let unit = self.seen.picture.axis_unit();
+        time.map_or(String::new(), |time| grebe_scope::Engineering::new(time, unit).digits(12).to_string())
+    }
 }
+
+/// The trigger's own.
+const HYSTERESIS_PART: f64 = 16.0;
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +219,6 @@ mod tests {
     use crate::data::feed::ScopeFeed;
     use crate::data::finding::{Finder, Finding, FindingSide};
     use crate::data::status::SourceStatus;
-    use crate::data::trigger::TriggerKind;
     use crate::model::action::Action;
     use crate::model::action::Question;
     use crate::model::fields::Field;

@@ -1,31 +1,12 @@
 //! Two markers in the spectrum: A and B stand at frequencies, and say the level of each channel there.
 
 use grebe_scope::{Engineering, Peak, Sides, find_peaks, peak_at};
-use serde::{Deserialize, Serialize};
 
 use crate::data::spectrum::{ChannelSpectrum, SpectrumView, peak_floor_dbfs};
+use crate::model::action::ToPeak;
 use crate::model::options::MarkerPlaces;
 use crate::model::readout::Row;
 use crate::model::view_model::ViewModel;
-
-/// Where a marker goes: of the selected channel's peaks in the shown part of the spectrum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ToPeak {
-    Highest,
-    /// The next at lower frequencies.
-    Left,
-    /// The next at higher ones.
-    Right,
-}
-
-impl ToPeak {
-    pub(crate) const ALL: [(ToPeak, &str); 3] = [
-        (ToPeak::Highest, "to the highest peak"),
-        (ToPeak::Left, "to the next peak left"),
-        (ToPeak::Right, "to the next peak right"),
-    ];
-}
 
 /// What a channel has at the markers.
 #[derive(Debug, Clone, PartialEq)]
