@@ -18,8 +18,8 @@ use anyhow::{Context as _, Result};
 use grebe_flow::{Running, Snapshot, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
-    ChannelSetup, Drawn, Error, Finder, GeneratorRemote, LaneMask, Loss, PngOptions, ReceiverRemote,
-    ScopeLink, SourceMenu, SourceStatus, StretchKeeper, ThemeChoice, TriggerOptions, ViewOptions,
+    Drawn, Error, Finder, GeneratorRemote, InitialView, Loss, PngOptions, ReceiverRemote, ScopeLink,
+    SourceMenu, SourceStatus, StretchKeeper, ViewOptions,
 };
 
 use crate::command::cp::Fetch;
@@ -145,17 +145,8 @@ pub(crate) struct Show {
     pub(crate) name: String,
     /// Whether frames have time stamps of this machine's clock.
     pub(crate) is_same_boot: bool,
-    pub(crate) span_s: Option<f64>,
-    pub(crate) theme: Option<ThemeChoice>,
-    pub(crate) spectrum: bool,
-    pub(crate) waterfall: bool,
-    pub(crate) channels: Vec<ChannelSetup>,
-    pub(crate) xy: bool,
-    pub(crate) symbol_rate_hz: Option<f64>,
-    pub(crate) band_hz: Option<(f64, f64)>,
-    /// Channels and parts to show; `None`: those of the session, else all, with I and Q of complex ones.
-    pub(crate) lanes: Option<LaneMask>,
-    pub(crate) trigger: TriggerOptions,
+    /// View to begin with.
+    pub(crate) initial: InitialView,
     /// Settings file.
     pub(crate) session: Option<PathBuf>,
     /// Whether an unreadable settings file is an error.
@@ -240,16 +231,7 @@ impl Shown {
     pub(crate) fn options(&self) -> ViewOptions {
         let (opener, first) = (self.show.opener.clone(), self.running.clone());
         let mut options = ViewOptions::new(self.status());
-        options.span = self.show.span_s;
-        options.theme = self.show.theme;
-        options.spectrum = self.show.spectrum;
-        options.waterfall = self.show.waterfall;
-        options.channels = self.show.channels.clone();
-        options.lanes = self.show.lanes;
-        options.xy = self.show.xy;
-        options.symbol_rate_hz = self.show.symbol_rate_hz;
-        options.band_hz = self.show.band_hz;
-        options.trigger = self.show.trigger;
+        options.initial.clone_from(&self.show.initial);
         options.export = Some(Box::new(export::export));
         let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(far_keeper);

@@ -156,6 +156,24 @@ pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
     if from < to { Ok((from, to)) } else { Err(wrong()) }
 }
 
+/// Levels in decibels, at least 1 dB apart: `-120..-20`.
+pub(crate) fn levels_db(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("invalid levels {text:?}: give FROM..TO in dB, for example -120..-20");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let level =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|db| db.abs() <= 1000.0).ok_or_else(wrong);
+    let (from, to) = (level(from)?, level(to)?);
+    if from + 1.0 <= to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+/// Two frequencies: `1k,2.5k`.
+pub(crate) fn two_hz(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("invalid frequencies {text:?}: give HZ,HZ, for example 1k,2.5k");
+    let (a, b) = text.split_once(',').ok_or_else(wrong)?;
+    let number = |text: &str| number(text.trim().trim_end_matches("Hz")).map_err(|_| wrong());
+    Ok((number(a)?, number(b)?))
+}
+
 /// A channel or a range of channels, from 1: `3`, `5-8`.
 pub(crate) fn channels(text: &str) -> Result<RangeInclusive<u8>, String> {
     let wrong = || format!("invalid channel {text:?}: give 3 or 5-8");

@@ -99,10 +99,12 @@ pub use density::{Density, XyDensity};
 pub use error::{Error, Result};
 pub use iq::{PowerStats, instantaneous_frequency, magnitude, magnitude_db, phase};
 pub use line::{Interpolation, SINC_REACH, SampleLine};
-pub use measure::{Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale};
+pub use measure::{
+    Dimension, MeasurementStatistics, Measurements, Measurer, Quantity, Running, Scale, Shift, ShiftMeasurer,
+};
 pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{min_max, stats};
-pub use spectrum::{Averaging, Band, Peak, Spectrum, ToneQuality, Window};
+pub use spectrum::{Averaging, Band, Peak, Sides, Spectrum, ToneQuality, Window, find_peaks, peak_at};
 pub use stats::Stats;
 pub use steps::{step_125_down, step_125_up};
 pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent, TriggerFilter};

@@ -8,6 +8,7 @@ mod edges;
 mod levels;
 mod mean_edge;
 mod quantity;
+mod shift;
 
 use crate::pyramid::RangeStats;
 use crate::value::Value;
@@ -15,6 +16,7 @@ use edges::Edges;
 use levels::{LevelSet, Levels};
 use mean_edge::{MeanEdge, NoisyEdges, TRANSITION};
 pub use quantity::{Dimension, Quantity, Running};
+pub use shift::{Shift, ShiftMeasurer};
 
 /// From raw counts, or values of a stream of `f32`, to a unit: `value = counts * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,7 +68,8 @@ impl Measurements {
         self.values[quantity as usize]
     }
 
-    fn put(&mut self, quantity: Quantity, value: Option<f64>) {
+    /// Sets what was measured elsewhere.
+    pub fn put(&mut self, quantity: Quantity, value: Option<f64>) {
         self.values[quantity as usize] = value;
     }
 

@@ -25,6 +25,7 @@
 
 mod canvas;
 mod lane;
+mod ramp;
 mod scene;
 mod theme;
 
@@ -58,6 +59,10 @@ pub struct Picture<'a, V: Value = i16> {
     /// Where not all has come of what is shown: stretches, from 0 at the left edge to 1 at the right, and the part of each that has. A bar
     /// below the lanes, brighter where more has.
     pub arrived: Option<&'a [([f64; 2], f32)]>,
+    /// Levels of the colours of rows: a bar right of the lanes says what they are.
+    pub levels: Option<Axis<'a>>,
+    /// Room right of the plot for such a bar, also where there is none, in pixels: 0 or [`LEVELS_WIDTH`].
+    pub right: u32,
     /// Characters that labels beside the lanes have room for, so that plots of several pictures begin at one place; never fewer than
     /// the picture's own labels have.
     pub label_chars: usize,
@@ -92,6 +97,8 @@ impl<'a, V: Value> Picture<'a, V> {
             axis,
             cursors: &[],
             arrived: None,
+            levels: None,
+            right: 0,
             label_chars: 0,
         }
     }
@@ -115,7 +122,7 @@ impl<'a, V: Value> Picture<'a, V> {
         let lane_height = height / self.lanes.len().max(1) as i32 - LANE_SPACING;
         let own = self.lanes.iter().map(|lane| lane::label_chars(lane, lane_height));
         let left = gutter(&pen, own.fold(self.label_chars, usize::max)) as i32;
-        let width = (self.width as i32 - left - MARGIN_RIGHT as i32).max(1);
+        let width = (self.width as i32 - left - MARGIN_RIGHT as i32 - self.right as i32).max(1);
         let plot = Rect { left, top, width, height };
         let count = (plot.width as u32 / 90).clamp(2, 20);
         let ticks = Ticks::of_unit(self.axis.start, self.axis.end, count, self.axis.unit);
@@ -133,6 +140,7 @@ impl<'a, V: Value> Picture<'a, V> {
         self.draw_time_labels(&mut canvas, &pen, plot, &ticks);
         self.draw_cursors(&mut canvas, &pen, plot);
         self.draw_arrived(&mut canvas, plot);
+        self.draw_levels(&mut canvas, &pen, plot);
         Ok(canvas.into_image())
     }
 
@@ -189,6 +197,24 @@ impl<'a, V: Value> Picture<'a, V> {
         }
     }
 
+    fn draw_levels(&self, canvas: &mut Canvas, pen: &Pen, plot: Rect) {
+        let Some(Axis { start, end, unit }) = self.levels else { return };
+        let (ramp, left) = (self.theme.ramp(), plot.left + plot.width + LEVELS_SPACING);
+        for y in 0..plot.height {
+            let part = 1.0 - f64::from(y) / f64::from((plot.height - 1).max(1));
+            let row = Rect { left, top: plot.top + y, width: LEVELS_BAR, height: 1 };
+            canvas.fill(row, ramp[(part * 255.0).round() as usize]);
+        }
+        let ticks = Ticks::new(start, end, (plot.height as u32 / 24).clamp(2, 8));
+        for value in ticks.values() {
+            let y = ((end - value) / (end - start) * f64::from(plot.height)) as i32;
+            let top =
+                (plot.top + y - LINE_HEIGHT / 2).clamp(plot.top - 2, plot.top + plot.height - LINE_HEIGHT);
+            let label = ticks.label(value, unit);
+            pen.draw(canvas, left + LEVELS_BAR + 4, top, &label, self.theme.text_dim);
+        }
+    }
+
     fn draw_cursors(&self, canvas: &mut Canvas, pen: &Pen, plot: Rect) {
         for cursor in self.cursors {
             let Some(x) = self.axis.x(cursor.at, plot) else { continue };
@@ -208,6 +234,10 @@ const LABEL_SPACING: u32 = 8;
 /// A unit has no limit of its own.
 const LABEL_CHARS_MAX: usize = 24;
 const MARGIN_RIGHT: u32 = 12;
+/// Of the bar of levels with its labels, in pixels.
+pub const LEVELS_WIDTH: u32 = 84;
+const LEVELS_BAR: i32 = 12;
+const LEVELS_SPACING: i32 = 8;
 const MARGIN_BOTTOM: u32 = 22;
 const LANE_SPACING: i32 = 3;
 /// Of the bar that says what has come.

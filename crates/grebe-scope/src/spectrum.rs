@@ -21,8 +21,7 @@ pub use levels::Averaging;
 use levels::Levels;
 pub(crate) use levels::decibels;
 pub use measure::{Band, ToneQuality};
-pub use peaks::Peak;
-use peaks::{Sides, find_peaks};
+pub use peaks::{Peak, Sides, find_peaks, peak_at};
 pub use window::Window;
 
 /// Power spectra of one channel.

@@ -253,7 +253,10 @@ impl Carrier {
                     FarMessage::Text(text) => Message::text(text),
                     FarMessage::Binary(bytes) => Message::binary(bytes),
                 };
-                let sent = timeout(SILENCE_MAX, socket.send(message)).await;
+                let sent = tokio::select! {
+                    sent = timeout(SILENCE_MAX, socket.send(message)) => sent,
+                    () = self.over() => return Ok(()),
+                };
                 sent.map_err(|_| wrong("it takes nothing in".into()))?
                     .map_err(|error| wrong(error.to_string()))?;
             }

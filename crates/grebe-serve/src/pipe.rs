@@ -350,8 +350,8 @@ const EVENTS_MAX: usize = 64;
 const VIEWER_MESSAGE_BYTES_MAX: usize = 64 << 10;
 const SERVER_MESSAGE_BYTES_MAX: usize = 64 << 20;
 const WRITES_MAX: usize = 4;
-/// A server sends away who has taken nothing in for 20 s: after that nothing is to be waited for.
-const SILENCE_MAX: Duration = Duration::from_secs(25);
+/// A server answers a ping a second.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);

@@ -44,9 +44,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         kernel_datagrams: Some(0),
         ..SourceStatus::default()
     });
-    options.span = value("--span").and_then(|span| span.parse().ok());
+    options.initial.span = value("--span").and_then(|span| span.parse().ok());
     if has("--light") {
-        options.theme = Some(ThemeChoice::Light);
+        options.initial.theme = Some(ThemeChoice::Light);
     }
     if let Some(seconds) = value("--seconds").and_then(|seconds| seconds.parse().ok()) {
         let link = link.clone();

@@ -25,7 +25,6 @@ mod pieces;
 mod residuals;
 mod scope;
 pub(crate) mod session;
-mod sought;
 #[cfg(test)]
 mod tests;
 mod told;

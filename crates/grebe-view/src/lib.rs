@@ -36,8 +36,8 @@
 //!
 //! let options = ViewOptions::new(|| SourceStatus { name: "a ramp".into(), ..SourceStatus::default() });
 //! let path = std::env::temp_dir().join(format!("grebe-view-guide-{}.png", std::process::id()));
-//! let (picture, _) = render_png(&link, options, &PngOptions::new(&path), |png| std::fs::write(&path, png))?;
-//! assert_eq!(picture.counts.samples, 1000);
+//! let drawn = render_png(&link, options, &PngOptions::new(&path), |png| std::fs::write(&path, png))?;
+//! assert_eq!(drawn.picture.counts.samples, 1000);
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -113,7 +113,8 @@ pub use model::{
     controls::TriggerOptions,
     generator::{GeneratorRemote, GeneratorWish},
     keeper::{KeptStretch, StretchKeeper},
-    options::{Opened, SourceMenu, ViewOptions},
+    markers::MarkerLevels,
+    options::{InitialView, MarkerPlaces, Opened, SourceMenu, ViewOptions},
     receiver::{ReceiverRemote, Tuned},
     session::Session,
     vertical::VerticalScale,

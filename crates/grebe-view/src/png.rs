@@ -14,6 +14,7 @@ use crate::data::viewport::Viewport;
 use crate::error::Error;
 use crate::model::channel::ChannelSetup;
 use crate::model::common_time::CommonTime;
+use crate::model::markers::MarkerLevels;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 pub(crate) use draw::encode;
@@ -54,8 +55,16 @@ impl PngOptions {
     }
 }
 
-/// What was drawn, and what the numbers of each lane mean in it: as the options say, or the stream.
-pub type Drawn = (Picture, Vec<(LaneId, ChannelSetup)>);
+/// What was drawn, and what its numbers mean.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    /// The picture.
+    pub picture: Picture,
+    /// What the numbers of each lane mean: as the options say, or the stream.
+    pub setups: Vec<(LaneId, ChannelSetup)>,
+    /// What the channels have at the markers of the spectrum; empty where those are off.
+    pub markers: Vec<MarkerLevels>,
+}
 
 /// Waits, draws, and hands the PNG to `write`; returns what was drawn.
 ///
@@ -99,7 +108,10 @@ pub fn render_pngs(
     models.iter_mut().for_each(|model| analyse(model, png.width, 0));
     // All plots begin at one place, beside the longest label.
     let label_chars = models.iter_mut().map(|model| model.label_chars()).max().unwrap_or(0);
-    models.iter_mut().for_each(|model| analyse(model, png.width, label_chars));
+    for model in &mut models {
+        analyse(model, png.width, label_chars);
+        model.place_markers(true);
+    }
     let parts = models.iter_mut().map(|model| draw::image(model, png.width, height, label_chars));
     let bytes = raster::Image::stack(&parts.collect::<Result<Vec<_>, _>>()?)?.to_png()?;
     write(&bytes).map_err(|source| Error::Write { path: png.path.clone(), source })?;
@@ -107,7 +119,7 @@ pub fn render_pngs(
         let lanes =
             model.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
         let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
-        (model.seen.picture.clone(), setups)
+        Drawn { picture: model.seen.picture.clone(), setups, markers: model.marker_levels() }
     };
     Ok(models.iter().map(drawn).collect())
 }

@@ -118,16 +118,37 @@ fn is_interrupt(key: KeyEvent) -> bool {
 fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     let count = models.len();
     let Some(model) = models.get_mut(*active) else { return };
-    if key.code == KeyCode::Tab && model.open.prompt.is_none() {
-        *active = (*active + 1) % count;
-        return;
+    let is_prompt = model.open.prompt.is_some();
+    match key.code {
+        KeyCode::BackTab if !is_prompt => return model.open.table_page += 1,
+        KeyCode::Tab if !is_prompt => return *active = (*active + 1) % count,
+        _ => {}
     }
-    if model.open.prompt.is_some() {
+    if is_prompt {
         return type_on(model, key);
     }
-    let has_list = model.list().is_some();
-    if let Some(action) = key_name(key).and_then(|name| key_action(&name, has_list)) {
-        model.act(action);
+    let is_help_open = model.controls.is_help_open;
+    let has_list = model.list().is_some() || is_help_open;
+    let Some(action) = key_name(key).and_then(|name| key_action(&name, has_list)) else { return };
+    // What a key does is seen.
+    if is_help_open && !matches!(action, Action::Mark(_) | Action::Help | Action::Back | Action::Quit) {
+        model.act(Action::Help);
+    }
+    match missing(action) {
+        Some(what) => model.say(format!("the terminal has no {what}; the window and the page have")),
+        None => model.act(action),
+    }
+}
+
+/// What an action would show, and the terminal has no room for.
+fn missing(action: Action) -> Option<&'static str> {
+    match action {
+        Action::Waterfall => Some("waterfall"),
+        Action::Xy => Some("plot of one channel over another"),
+        Action::Channels => Some("channel panel: enter lists the settings"),
+        Action::Segments => Some("list of triggers: { and } go from one to the next"),
+        Action::Overview => Some("strip with all of the history: home shows it"),
+        _ => None,
     }
 }
 

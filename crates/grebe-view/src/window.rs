@@ -83,7 +83,7 @@ fn open(
             .with_title(&title)
             .with_app_id("grebe")
             .with_inner_size(size)
-            .with_min_inner_size([480.0, 320.0]),
+            .with_min_inner_size([320.0, 240.0]),
         dithering: false,
         ..eframe::NativeOptions::default()
     };

@@ -1,5 +1,6 @@
 //! Kinds of events and their conditions, as options.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
@@ -90,9 +91,31 @@ pub(crate) struct EventWords {
     pub(crate) kind: EventKind,
     #[command(flatten)]
     pub(crate) conditions: Conditions,
+    /// Begin of the search, from the beginning of the stream.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) from: Option<Duration>,
+    /// End of the search.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    pub(crate) to: Option<Duration>,
 }
 
 impl EventWords {
+    /// Sample indices to search.
+    ///
+    /// # Errors
+    /// Times are given, and the sample rate is unknown, or the range is empty.
+    pub(crate) fn range(&self, rate_hz: f64) -> Result<Range<u64>, String> {
+        if (self.from, self.to) == (None, None) {
+            return Ok(0..u64::MAX);
+        }
+        if rate_hz <= 0.0 {
+            return Err("--from and --to need a known sample rate".into());
+        }
+        let index = |time: Duration| (time.as_secs_f64() * rate_hz).round() as u64;
+        let range = self.from.map_or(0, index)..self.to.map_or(u64::MAX, index);
+        if range.is_empty() { Err("--to must be later than --from".into()) } else { Ok(range) }
+    }
+
     /// Parses text such as `edge --level 0.5`.
     ///
     /// # Errors

@@ -75,6 +75,9 @@ pub(crate) struct View {
     /// Show the waterfall: levels over frequency and time.
     #[arg(long, help_heading = "Picture")]
     pub(crate) waterfall: bool,
+    /// Levels of the waterfall's colours in dB: -120..-20 [default: by the noise floor].
+    #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::levels_db, allow_hyphen_values = true)]
+    pub(crate) levels: Option<(f64, f64)>,
     /// Print measurements of the picture as JSON on standard output.
     #[arg(long, help_heading = "Output", requires = "png")]
     pub(crate) json: bool,
@@ -89,6 +92,9 @@ pub(crate) struct View {
     /// Frequency range of the spectrum in Hz: 433.8M..434.1M.
     #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::band_hz, allow_hyphen_values = true)]
     pub(crate) band: Option<(f64, f64)>,
+    /// Show two markers in the spectrum: on the highest peaks, or at these frequencies in Hz.
+    #[arg(long, help_heading = "Picture", value_name = "HZ,HZ", value_parser = units::two_hz, num_args = 0..=1, require_equals = true)]
+    pub(crate) markers: Option<Option<(f64, f64)>>,
     #[command(flatten)]
     pub(crate) trigger: Trigger,
     /// Memory for the history of all streams [default: 512M].

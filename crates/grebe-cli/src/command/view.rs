@@ -28,7 +28,7 @@ mod remote;
 pub(in crate::command) mod settings;
 
 use self::outcome::print;
-use self::settings::{lanes, setups, surface};
+use self::settings::{initial, surface};
 
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
@@ -271,24 +271,16 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
 /// Settings of the scope; `whole_s` is the duration if all of it is to be shown.
 fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> Result<Show> {
     let uri = &uris[place];
-    let mut trigger = options.trigger.options();
-    if options.span.is_none() && whole_s.is_some() && trigger == TriggerOptions::default() {
+    let mut initial = initial(options)?;
+    if options.span.is_none() && whole_s.is_some() && initial.trigger == TriggerOptions::default() {
         // A trigger would move the picture of a whole file beyond an end.
-        trigger.mode = Some(TriggerMode::Roll);
+        initial.trigger.mode = Some(TriggerMode::Roll);
     }
+    initial.span = initial.span.or(whole_s);
     Ok(Show {
         command: "view",
         name: uri.to_string(),
-        span_s: options.span.map(|span| span.as_secs_f64()).or(whole_s),
-        theme: options.theme,
-        spectrum: options.spectrum || options.band.is_some(),
-        waterfall: options.waterfall,
-        xy: options.xy || options.symbol_rate.is_some(),
-        symbol_rate_hz: options.symbol_rate,
-        band_hz: options.band,
-        channels: setups(&options.channels.labels)?,
-        lanes: lanes(&options.channels)?,
-        trigger,
+        initial,
         session: session_file(uri, uris, options),
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         keeper: RingSaver::of_stream(uri, options.ring.as_deref(), options.last),

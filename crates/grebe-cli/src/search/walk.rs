@@ -22,7 +22,7 @@ impl Walk {
     /// # Errors
     /// A usage error if a condition is missing, or a channel does not exist.
     pub(crate) fn new(words: &EventWords, signal: &Signal) -> Result<Self> {
-        let EventWords { kind, conditions } = words;
+        let EventWords { kind, conditions, .. } = words;
         let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
         if *kind != EventKind::Gap {
             for lane in signal.lanes(&conditions.lanes())? {

@@ -8,13 +8,14 @@
 //! The thread of a search has the lowest priority. All searches together use at most one processor, and copy from a
 //! scope at a bounded rate, so that the stream is not disturbed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use grebe_frame::{BatchPool, ChannelDescription, Description, Header, Sample, SampleFormat};
-use grebe_recording::{Block, SampleFile, ring_parts};
+use grebe_recording::{Block, SampleFile, Segment, ring_parts};
 use grebe_scope::{Engineering, Scale};
 use grebe_stages::Uri;
 use grebe_view::{
@@ -92,17 +93,18 @@ impl RunningSearch<'_> {
     fn file(&mut self, path: &Path, words: &EventWords, scales: &[Scale]) -> Result<String> {
         let mut file = SampleFile::open(path)?;
         let mut walk = Walk::new(words, &in_scales(Signal::of(&file), scales))?;
-        self.all = file.len_samples();
-        self.recording(&mut file, 0, &mut walk)?;
+        let range = words.range(file.sample_rate_hz()).map_err(anyhow::Error::msg)?;
+        self.all = samples_in(&file, &range);
+        self.recording(&mut file, &range, &mut walk)?;
         self.end(&mut walk);
-        Ok("searched everything".into())
+        Ok(if range == (0..u64::MAX) { "searched everything" } else { "searched the given times" }.into())
     }
 
-    /// Searches a recording from an index on.
-    fn recording(&mut self, file: &mut SampleFile, from: u64, walk: &mut Walk) -> Result<()> {
+    /// Searches sample indices of a recording.
+    fn recording(&mut self, file: &mut SampleFile, range: &Range<u64>, walk: &mut Walk) -> Result<()> {
         for segment in file.segments().to_vec() {
-            let end = segment.length_samples;
-            let mut at = from.saturating_sub(segment.first_sample_index).min(end);
+            let inside = within(&segment, range);
+            let (mut at, end) = (inside.start, inside.end);
             while at < end && self.side.is_wanted() {
                 let length = BLOCK_SAMPLES.min(end - at);
                 let index = segment.first_sample_index + at;
@@ -141,27 +143,29 @@ impl RunningSearch<'_> {
             scales,
         );
         let mut walk = Walk::new(words, &signal)?;
+        let range = words.range(stream.rate_hz).map_err(anyhow::Error::msg)?;
         let mut ring = keeper.map_or(Vec::new(), |keeper| ring_of(keeper, &signal, picture.next_index));
         // After the end of the ring.
         let Some(first) = reader.read(picture.next_index..picture.next_index, goes_on) else {
             return Ok(String::new());
         };
         let (held, streams) = (first.held, picture.streams);
-        let in_ring: u64 = ring.iter().map(|file| file.len_samples()).sum();
+        let in_ring: u64 = ring.iter().map(|file| samples_in(file, &range)).sum();
         let behind_ring = ring
             .last()
             .and_then(|file| file.segments().last())
             .map_or(0, |last| last.first_sample_index + last.length_samples);
-        let from = held.start.max(behind_ring);
-        self.all = in_ring + held.end.saturating_sub(from);
+        let from = held.start.max(behind_ring).max(range.start);
+        let end = held.end.min(range.end);
+        self.all = in_ring + end.saturating_sub(from);
         for file in &mut ring {
-            self.recording(file, 0, &mut walk)?;
+            self.recording(file, &range, &mut walk)?;
         }
         drop(ring);
         if from > behind_ring {
             walk.pass_over();
         }
-        let forgotten = self.memory(&reader, streams, from..held.end, &signal, &mut walk)?;
+        let forgotten = self.memory(&reader, streams, from..end, &signal, &mut walk)?;
         self.end(&mut walk);
         let time = |samples: u64| match stream.rate_hz > 0.0 {
             true => Engineering::new(samples as f64 / stream.rate_hz, "s").digits(3).to_string(),
@@ -172,7 +176,10 @@ impl RunningSearch<'_> {
         } else {
             String::new()
         };
-        Ok(match (in_ring > 0, held.start > picture.oldest_index) {
+        Ok(match (in_ring > 0, held.start > picture.oldest_index.max(range.start)) {
+            (false, false) if range != (0..u64::MAX) => {
+                format!("searched the given times, {}{lost}", time(self.searched))
+            }
             (true, _) => {
                 format!("searched {}, {} of it in the ring{lost}", time(self.searched), time(in_ring))
             }
@@ -189,7 +196,7 @@ impl RunningSearch<'_> {
         &mut self,
         reader: &HistoryReader,
         streams: u64,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         signal: &Signal,
         walk: &mut Walk,
     ) -> Result<u64> {
@@ -234,6 +241,17 @@ impl RunningSearch<'_> {
         walk.end(&mut self.events);
         self.report(0);
     }
+}
+
+/// The part of a segment that lies in a range of sample indices, by position in the segment.
+fn within(segment: &Segment, range: &Range<u64>) -> Range<u64> {
+    let place = |index: u64| index.saturating_sub(segment.first_sample_index).min(segment.length_samples);
+    place(range.start)..place(range.end)
+}
+
+/// Samples of a recording in a range of sample indices.
+fn samples_in(file: &SampleFile, range: &Range<u64>) -> u64 {
+    file.segments().iter().map(|segment| within(segment, range)).map(|part| part.end - part.start).sum()
 }
 
 /// Parts of the ring before an index of this stream, oldest first.
@@ -452,6 +470,14 @@ mod tests {
         let (indexes, news) = found(Held::Stream(link.clone(), None), "gap");
         assert_eq!(indexes, [1500]);
         assert!(news.ended.unwrap().starts_with("searched everything"));
+        // Only between the given times.
+        let (indexes, news) = found(Held::Stream(link.clone(), None), "gap --from 1.6s");
+        assert!(indexes.is_empty() && news.ended.unwrap().starts_with("searched the given times, 900 ms"));
+        let (indexes, _) =
+            found(Held::Stream(link.clone(), None), "level --level 0.005 --from 100ms --to 2s");
+        assert_eq!(indexes, [100, 100, 1500, 1500]);
+        let (_, news) = found(Held::Stream(link.clone(), None), "gap --from 2s --to 1s");
+        assert!(news.ended.unwrap().contains("--to must be later"));
         // A lasting event ends before it, and another begins after it.
         let (indexes, _) = found(Held::Stream(link, None), "level --level 0.005 --channels 1");
         assert_eq!(indexes, [0, 1500]);

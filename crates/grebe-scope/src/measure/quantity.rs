@@ -35,6 +35,10 @@ pub enum Quantity {
     PositiveWidth,
     /// Seconds from a falling to the next rising edge.
     NegativeWidth,
+    /// Seconds that it is later than the channel it is compared with.
+    Delay,
+    /// Degrees that it leads that channel by, at the fundamental of that.
+    Phase,
 }
 
 /// Which unit a quantity has.
@@ -48,11 +52,13 @@ pub enum Dimension {
     Frequency,
     /// A part of one.
     Ratio,
+    /// Degrees.
+    Angle,
 }
 
 impl Quantity {
     /// All, in the order of a table.
-    pub const ALL: [Quantity; 16] = [
+    pub const ALL: [Quantity; 18] = [
         Quantity::PeakToPeak,
         Quantity::Min,
         Quantity::Max,
@@ -69,6 +75,8 @@ impl Quantity {
         Quantity::Overshoot,
         Quantity::PositiveWidth,
         Quantity::NegativeWidth,
+        Quantity::Delay,
+        Quantity::Phase,
     ];
 
     /// Its name in a table.
@@ -100,6 +108,8 @@ const NAMES: [(&str, Dimension); Quantity::ALL.len()] = [
     ("overshoot", Dimension::Ratio),
     ("+width", Dimension::Time),
     ("-width", Dimension::Time),
+    ("delay", Dimension::Time),
+    ("phase", Dimension::Angle),
 ];
 
 /// Count, smallest, mean, largest and deviation of the values added.

@@ -35,7 +35,7 @@ pub(super) fn draw<V: Value>(
                 draw_layer(canvas, pen, theme, lane, layer, band);
             }
         }
-        Trace::Intensity { width, cells } => draw_intensity(canvas, theme, color, band, width, cells),
+        Trace::Intensity { width, cells } => draw_intensity(canvas, theme, band, width, cells),
     }
     for &(value, label) in lane.levels {
         let Some(y) = lane.y_inside(value, band) else { continue };
@@ -154,21 +154,21 @@ fn name_lost(canvas: &mut Canvas, pen: &Pen, theme: &Theme, run: Rect) {
     }
 }
 
-fn draw_intensity(canvas: &mut Canvas, theme: &Theme, color: Color, band: Rect, width: usize, cells: &[f32]) {
+fn draw_intensity(canvas: &mut Canvas, theme: &Theme, band: Rect, width: usize, cells: &[f32]) {
     let rows = cells.len().checked_div(width).unwrap_or(0);
     if rows == 0 {
         return;
     }
+    let ramp = theme.ramp();
     for y in 0..band.height {
         let row = y as usize * rows / band.height as usize;
         for x in 0..band.width {
             let cell = cells[row * width + x as usize * width / band.width as usize];
-            if cell > 0.0 {
-                // The lower half of the scale fades in, the upper half turns towards the text colour.
-                let cell = cell.min(1.0);
-                canvas.blend(band.left + x, band.top + y, color, ((cell * 2.0).min(1.0) * 255.0) as u8);
-                let glow = ((cell * 2.0 - 1.0).max(0.0) * 220.0) as u8;
-                canvas.blend(band.left + x, band.top + y, theme.text, glow);
+            let (x, y) = (band.left + x, band.top + y);
+            match cell {
+                cell if cell.is_nan() => canvas.blend(x, y, theme.gap, 90),
+                cell if cell > 0.0 => canvas.blend(x, y, ramp[(cell.min(1.0) * 255.0).round() as usize], 255),
+                _ => {}
             }
         }
     }

@@ -49,7 +49,8 @@ pub enum Trace<'a, V: Value = i16> {
     Line(&'a [Column<V>], &'a SampleLine<V>),
     /// Several traces over each other, the last one in front.
     Layers(&'a [Layer<'a, V>]),
-    /// Rows of brightness 0.0 to 1.0, the first at the top: persistence, waterfall.
+    /// Rows of levels 0.0 to 1.0 in the theme's colours for levels, the first row at the top: a waterfall. 0 is nothing, and what is no
+    /// number is missing.
     Intensity {
         /// Cells per row.
         width: usize,

@@ -15,21 +15,15 @@ pub struct Peak {
 
 /// Which lines there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sides {
+pub enum Sides {
     /// From 0 Hz to half the rate.
     One,
     /// From minus half the rate on: after the last line comes the first again.
     Two,
 }
 
-/// The table of peaks.
-pub(super) fn find_peaks(
-    dbfs: &[f32],
-    sides: Sides,
-    window: Window,
-    count: usize,
-    floor_dbfs: f32,
-) -> Vec<Peak> {
+/// The `count` highest peaks of the levels of a spectrum, the highest first: what [`Spectrum::peaks`](crate::Spectrum::peaks) says of its own.
+pub fn find_peaks(dbfs: &[f32], sides: Sides, window: Window, count: usize, floor_dbfs: f32) -> Vec<Peak> {
     let reach = window.half_lobe_lines();
     let mut found: Vec<Peak> = Vec::with_capacity(count + 1);
     let places = match sides {
@@ -65,6 +59,40 @@ pub(super) fn find_peaks(
         found.truncate(count);
     }
     found
+}
+
+/// The peak above `floor_dbfs` that a place between lines is on, or else that place and its level; `None` beside the spectrum.
+///
+/// ```
+/// use grebe_scope::{Sides, Window, peak_at};
+/// let dbfs = [-90.0, -90.0, -6.0, 0.0, -6.0, -90.0];
+/// let peak = peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 2.8).unwrap();
+/// assert_eq!((peak.line, peak.dbfs), (3.0, 0.0));
+/// assert_eq!(peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 1.5).unwrap().dbfs, -48.0);
+/// assert_eq!(peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 9.0), None);
+/// ```
+pub fn peak_at(dbfs: &[f32], sides: Sides, window: Window, floor_dbfs: f32, line: f64) -> Option<Peak> {
+    let last = dbfs.len().checked_sub(1)?;
+    if !(0.0..=last as f64).contains(&line) {
+        return None;
+    }
+    let nearest = line.round() as usize;
+    let places = [nearest, nearest.saturating_sub(1), (nearest + 1).min(last)];
+    let highest = places.into_iter().max_by(|&a, &b| dbfs[a].total_cmp(&dbfs[b]))?;
+    let neighbours = match sides {
+        Sides::Two => Some([(highest + last) % (last + 1), (highest + 1) % (last + 1)]),
+        Sides::One => (1..last).contains(&highest).then(|| [highest - 1, highest + 1]),
+    };
+    if let Some([before, after]) = neighbours
+        && dbfs[highest] >= floor_dbfs
+        && dbfs[before] < dbfs[highest]
+        && dbfs[after] <= dbfs[highest]
+    {
+        return Some(between([dbfs[before], dbfs[highest], dbfs[after]], highest, window));
+    }
+    let (below, part) = (line as usize, line.fract());
+    let [low, high] = [below, (below + 1).min(last)].map(|at| f64::from(dbfs[at]));
+    Some(Peak { line, dbfs: low + (high - low) * part })
 }
 
 /// Where a tone must lie for its two highest lines to differ as they do, and its level there: the shape of the

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use grebe_scope::Scale;
+use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
 
 /// What is looked for.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sought {
     /// As `grebe find` has it behind `--trigger`: `edge --level 0.5`.
     pub words: String,
     /// What the numbers of each channel stand for, to who says the levels; beyond the last: counts.
+    #[serde(default, with = "pairs")]
     pub scales: Vec<Scale>,
 }
 
@@ -203,6 +205,24 @@ impl std::fmt::Debug for Finding {
 impl std::fmt::Debug for FindingSide {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FindingSide").field("is_wanted", &self.is_wanted()).finish_non_exhaustive()
+    }
+}
+
+/// Scales as units per count and units at a count of zero.
+mod pairs {
+    use grebe_scope::Scale;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(scales: &[Scale], to: S) -> Result<S::Ok, S::Error> {
+        // What is no number cannot be said.
+        let known = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
+        let pairs = scales.iter().map(|scale| (known(scale.factor, 1.0), known(scale.offset, 0.0)));
+        pairs.collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Scale>, D::Error> {
+        let pairs = Vec::<(f64, f64)>::deserialize(from)?;
+        Ok(pairs.into_iter().map(|(factor, offset)| Scale { factor, offset }).collect())
     }
 }
 

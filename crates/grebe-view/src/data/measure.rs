@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use grebe_scope::{Measurements, Measurer, RangeStats, Scale};
+use grebe_scope::{Measurements, Measurer, Quantity, RangeStats, Scale, ShiftMeasurer};
 use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
@@ -43,6 +43,7 @@ pub(crate) struct Seen<'a, K: Kind> {
 pub(crate) struct PictureMeasurer<K: Kind> {
     lanes: LaneMeasurer<K>,
     math: LaneMeasurer<f32>,
+    shifts: Shifts,
     measured: Vec<LaneMeasurements>,
     measured_ns: u64,
     viewport: Option<Viewport>,
@@ -96,8 +97,66 @@ impl<K: Kind> PictureMeasurer<K> {
         if let Some((track, scale)) = math {
             self.measured.push(self.math.measure(LaneId::MATH, track, &span, scale, None));
         }
+        self.shift(tracks, math.map(|(track, _)| track), viewport, &span);
         (self.measured.clone(), self.count)
     }
+}
+
+impl<K: Kind> PictureMeasurer<K> {
+    /// Delay and phase of each lane to one of them, over the newest samples without a gap.
+    fn shift(&mut self, tracks: &Tracks<K>, math: Option<Track<'_, f32>>, viewport: &Viewport, span: &Span) {
+        let Some(against) = viewport.against.or(self.measured.first().map(|it| it.lane)) else { return };
+        let others = self.measured.iter().filter(|it| it.lane != against).count();
+        if others == 0 || span.rate_hz <= 0.0 {
+            return;
+        }
+        let most =
+            if viewport.is_exact { SHIFT_EXACT_MAX } else { SHIFT_SUM_MAX / others.min(SHIFTS_MAX) as u64 };
+        let Range { start, end } = span.range;
+        let scales = viewport.measure.as_deref();
+        // A negative factor turns the signal over.
+        let sign = |lane| scales.and_then(|it| it.get(lane)).map_or(1.0, |it| it.factor.signum() as f32);
+        let mut copy =
+            |lane: LaneId, range: Range<u64>, out: &mut Vec<f32>| match math.filter(|_| lane.is_math()) {
+                Some(track) => longest(&mut self.math.samples, track, range, sign(lane), out),
+                None => longest(&mut self.lanes.samples, tracks.track(lane)?, range, sign(lane), out),
+            };
+        let Shifts { measurer, reference, other } = &mut self.shifts;
+        let Some(from) = copy(against, start.max(end.saturating_sub(most))..end, reference) else { return };
+        let range = from..from + reference.len() as u64;
+        for measured in self.measured.iter_mut().filter(|it| it.lane != against).take(SHIFTS_MAX) {
+            if copy(measured.lane, range.clone(), other) != Some(from) || other.len() != reference.len() {
+                continue;
+            }
+            let shift = measurer.measure(reference, other);
+            let seconds = shift.delay_samples.map(|samples| samples / span.rate_hz);
+            measured.set.put(Quantity::Delay, seconds);
+            measured.set.put(Quantity::Phase, shift.phase_degrees);
+        }
+    }
+}
+
+/// Measures how lanes lie in time to each other.
+#[derive(Debug, Default)]
+struct Shifts {
+    measurer: ShiftMeasurer,
+    reference: Vec<f32>,
+    other: Vec<f32>,
+}
+
+/// Copies the longest stretch of a lane without a gap, and returns the index of its first sample.
+fn longest<K: Kind>(
+    samples: &mut Runs<K>,
+    track: Track<'_, K>,
+    range: Range<u64>,
+    sign: f32,
+    out: &mut Vec<f32>,
+) -> Option<u64> {
+    samples.copy(track, range);
+    let (first, run) = samples.iter().max_by_key(|(_, run)| run.len())?;
+    out.clear();
+    out.extend(run.iter().map(|it| it.to_f64() as f32 * sign));
+    Some(first)
 }
 
 /// What is measured of each lane.
@@ -131,6 +190,12 @@ impl<K: Kind> LaneMeasurer<K> {
 /// Bound the time that a measurement takes from the data path: some 2 ms for eight lanes or more, five times per second.
 const SAMPLES_MAX: u64 = 1 << 18;
 const SAMPLES_SUM_MAX: u64 = 8 << 18;
+/// The same of delays: some 3 ms.
+const SHIFT_SUM_MAX: u64 = 1 << 14;
+/// Of a picture that is kept.
+const SHIFT_EXACT_MAX: u64 = 1 << 19;
+/// Lanes that are compared with one.
+const SHIFTS_MAX: usize = 32;
 const INTERVAL_NS: u64 = 200_000_000;
 
 #[cfg(test)]
@@ -167,6 +232,45 @@ mod tests {
         close(1, Quantity::Frequency, 40.0);
         assert_eq!(measured[0].samples, 10_000);
         assert!(core.answer(&Viewport { measure: None, ..viewport.clone() }, 1).measured.is_empty());
+    }
+
+    #[test]
+    fn delay_and_phase_are_those_of_a_known_pair_and_a_dash_where_there_is_none() {
+        // 1 kHz at 100 kS/s: the second is 34.56 us later, the third turned over, the fourth another frequency.
+        let value = |channel: usize, index: u64| {
+            let at = index as f64 / 1e5 - if channel == 1 { 34.56e-6 } else { 0.0 };
+            let hz = if channel == 3 { 1700.0 } else { 1000.0 };
+            let signal = (at * hz * std::f64::consts::TAU).sin() * 10_000.0;
+            (if channel == 2 { -signal } else { signal }).round() as i16
+        };
+        let mut core = ScopeCore::new(1 << 22);
+        for block in 0..40 {
+            core.ingest(&crate::testing::batch(block * 500, 4, 500, 1e5, value), 1).unwrap();
+        }
+        let viewport =
+            Viewport { span: Some(0.2), measure: Some(Scales::default()), ..Viewport::latest(100) };
+        let of = |core: &mut ScopeCore, viewport: &Viewport, channel: usize| {
+            let set = core.answer(viewport, 1).measured[channel].set;
+            (set.get(Quantity::Delay), set.get(Quantity::Phase))
+        };
+        let near = |(delay, phase): (Option<f64>, Option<f64>), true_us: f64, true_phase: f64| {
+            let (us, phase) = (delay.unwrap() * 1e6, phase.unwrap());
+            assert!((us - true_us).abs() < 0.01, "{us} us for {true_us}");
+            assert!((phase - true_phase).abs() < 0.01, "{phase} degrees for {true_phase}");
+        };
+        assert_eq!(of(&mut core, &viewport, 0), (None, None), "itself");
+        near(of(&mut core, &viewport, 1), 34.56, -12.4416);
+        assert!((of(&mut core, &viewport, 2).1.unwrap().abs() - 180.0).abs() < 0.01);
+        assert_eq!(of(&mut core, &viewport, 3), (None, None), "another frequency");
+        let second = Viewport { against: Some(LaneId::real(1)), ..viewport.clone() };
+        near(of(&mut core, &second, 0), -34.56, 12.4416);
+        // Turned over again by its scale.
+        let turned = [(LaneId::real(2), Scale { factor: -1.0, offset: 0.0 })].into_iter().collect();
+        near(
+            of(&mut core, &Viewport { measure: Some(Arc::new(turned)), is_exact: true, ..viewport }, 2),
+            0.0,
+            0.0,
+        );
     }
 
     #[test]

@@ -199,12 +199,11 @@ impl<K: Kind> SpectrumAnalyzer<K> {
                 transform.append(end - size as u64, &self.samples, |_| {});
             }
         }
-        let floor_dbfs = floor_dbfs(transform.dbfs()).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB;
         let view = ChannelSpectrum {
             channel,
             dbfs: transform.dbfs().to_vec(),
             hold_dbfs: transform.hold_dbfs().unwrap_or_default().to_vec(),
-            peaks: transform.peaks(PEAKS, floor_dbfs),
+            peaks: transform.peaks(PEAKS, peak_floor_dbfs(transform.dbfs())),
         };
         self.channels[channel] = Some(transform);
         Some(view)
@@ -216,6 +215,11 @@ fn usable_size(asked: usize, samples: u64) -> Option<usize> {
     let asked = asked.clamp(SIZE_MIN, SIZE_MAX).next_power_of_two();
     let there = usize::try_from(samples).unwrap_or(usize::MAX);
     (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
+}
+
+/// What is lower is no peak.
+pub(crate) fn peak_floor_dbfs(dbfs: &[f32]) -> f32 {
+    floor_dbfs(dbfs).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB
 }
 
 /// The level that a tenth of the lines lie below.

@@ -36,6 +36,9 @@ pub struct Viewport {
     pub trigger: Option<TriggerSettings>,
     #[serde(with = "shared", skip_serializing_if = "Option::is_none")]
     pub(crate) measure: Option<Scales>,
+    /// The lane that delay and phase count from, where something is measured; `None`: the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) against: Option<LaneId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) math: Option<MathSettings>,
     /// Two times whose samples are wanted, in units of the axis, and the sample index they count from; `None`: from the
@@ -176,6 +179,7 @@ impl Viewport {
             interpolation: Interpolation::default(),
             trigger: None,
             measure: None,
+            against: None,
             math: None,
             cursors: None,
             is_exact: false,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::finding::Sought;
 use crate::data::trigger::{TriggerCoupling, TriggerSettings};
 use crate::data::viewport::Viewport;
 use crate::far::control::Wish;
-use crate::far::sought::FarSought;
 
 /// A message of a viewer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,15 @@ pub(crate) enum Asked {
     },
     Control(Wish),
     /// Events to be looked for in all that is held; `None`: no longer.
-    Find(Option<FarSought>),
+    Find(Option<Search>),
+}
+
+/// What a viewer has looked for, by a number that what is found has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Search {
+    pub(crate) number: u64,
+    #[serde(flatten)]
+    pub(crate) sought: Sought,
 }
 
 /// The first message.
@@ -187,6 +195,7 @@ pub(crate) mod tests {
         );
         what.prop_map(|(ending, span, columns, channels, trigger, scales, math, cursors, [a, b, c, d])| {
             Viewport {
+                against: None,
                 window: ending.map_or(Window::Latest, |at| Window::Ending { at }),
                 span,
                 columns,

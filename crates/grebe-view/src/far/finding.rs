@@ -2,17 +2,27 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::asked::Search;
 use super::items::Stock;
-use super::sought::FarSought;
 use crate::data::finding::{Finder, Finding, FindingNews, FindingSide, Sought};
+use crate::data::lane::CHANNELS_MAX;
 use crate::data::link::ScopeLink;
+
+/// Within what one viewer may cost.
+fn bounded(mut sought: Sought) -> Sought {
+    sought.scales.truncate(CHANNELS_MAX);
+    if let Some((end, _)) = sought.words.char_indices().nth(WORDS_MAX) {
+        sought.words.truncate(end);
+    }
+    sought
+}
 
 /// The searches of one viewer, where the samples are.
 #[derive(Debug, Default)]
 pub(super) struct Searches {
     finder: Option<Finder>,
     /// What is to be looked for instead; `Some(None)`: nothing.
-    wanted: Option<Option<FarSought>>,
+    wanted: Option<Option<Search>>,
     began_ns: Option<u64>,
     running: Option<(u64, Finding)>,
 }
@@ -22,7 +32,7 @@ impl Searches {
         Searches { finder, ..Searches::default() }
     }
 
-    pub(super) fn ask(&mut self, sought: Option<FarSought>) {
+    pub(super) fn ask(&mut self, sought: Option<Search>) {
         self.wanted = Some(sought);
     }
 
@@ -36,7 +46,7 @@ impl Searches {
             self.running = sought.map(|sought| {
                 let number = sought.number;
                 let finding = match &self.finder {
-                    Some(finder) => finder.find(sought.sought()),
+                    Some(finder) => finder.find(bounded(sought.sought)),
                     None => refused("nothing can be searched here"),
                 };
                 let link = link.clone();
@@ -74,7 +84,7 @@ struct Asked {
     /// Whether the server can search.
     can_find: bool,
     number: u64,
-    wanted: Option<FarSought>,
+    wanted: Option<Search>,
     side: Option<(u64, FindingSide)>,
 }
 
@@ -99,7 +109,7 @@ impl Finds {
         }
         let (side, finding) = Finding::begin();
         asked.number += 1;
-        asked.wanted = Some(FarSought::new(asked.number, sought));
+        asked.wanted = Some(Search { number: asked.number, sought });
         asked.side = Some((asked.number, side));
         drop(asked);
         (self.wake)();
@@ -107,7 +117,7 @@ impl Finds {
     }
 
     /// What is to be said to the server: a search, or that what was looked for is wanted no more.
-    pub(super) fn next(&self) -> Option<Option<FarSought>> {
+    pub(super) fn next(&self) -> Option<Option<Search>> {
         let mut asked = self.lock();
         if asked.wanted.is_some() {
             return Some(asked.wanted.take());
@@ -160,3 +170,4 @@ fn refused(words: &str) -> Finding {
 
 /// A viewer's next search begins so long after the one before.
 const BEGIN_INTERVAL_NS: u64 = 200_000_000;
+const WORDS_MAX: usize = 1000;

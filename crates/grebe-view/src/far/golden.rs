@@ -8,7 +8,7 @@ use grebe_scope::{
 
 use super::asked::{Asked, FarViewport};
 use super::picture::Triggered;
-use super::told::Facts;
+use super::told::{EncodedFacts, Facts};
 use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::math::{MathInput, MathOperation, MathSettings};
 use crate::data::measure::LaneMeasurements;
@@ -160,7 +160,12 @@ fn what_is_known_of_a_picture_is_told_in_these_words_and_is_the_same_behind_the_
         ..Picture::waiting()
     };
     let facts = Facts::of(&picture);
-    let keys = facts.keys();
+    let mut encoded = EncodedFacts::default();
+    assert_eq!(encoded.take(facts.clone()), encoded.keys.len());
+    assert_eq!(encoded.take(facts.clone()), 0, "what stays is not encoded again");
+    assert_eq!(encoded.take(Facts { streams: facts.streams + 1, ..facts.clone() }), 1);
+    encoded.take(facts.clone());
+    let keys = encoded.keys;
     let said = |key: &str| serde_json::to_string(&keys[key]).unwrap();
     assert_eq!(
         said("changes"),

@@ -18,7 +18,7 @@ use super::items::{SAMPLES_MAX, Stock};
 use super::pace::Pace;
 use super::picture::Before;
 use super::pieces::Pieces;
-use super::told::{ChannelMeaning, FarStatus, Said, Welcome};
+use super::told::{ChannelMeaning, EncodedFacts, FarStatus, Said, Welcome};
 use super::{PICTURE, PIECES, PROTOCOL};
 use crate::data::extract::WantedExtract;
 use crate::data::finding::Finder;
@@ -69,6 +69,7 @@ pub struct FarSession {
     stock: Stock,
     pieces: Pieces,
     facts: Map<String, Value>,
+    encoded: EncodedFacts,
     /// What is known by now and was not told yet.
     untold: Map<String, Value>,
     /// The viewport of the last picture that something was told of, and whether the stream was over.
@@ -136,6 +137,7 @@ impl FarSession {
             stock: Stock::default(),
             pieces: Pieces::default(),
             facts: Map::new(),
+            encoded: EncodedFacts::default(),
             untold: Map::new(),
             told_of: (0, false),
             told_ns: 0,

@@ -91,6 +91,29 @@ pub struct ChannelMeaning {
     pub offset: f64,
 }
 
+/// Declares facts, each a key, with how those that changed are encoded.
+macro_rules! facts {
+    ($(#[$about:meta])* pub(crate) struct Facts { $($visible:vis $key:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        pub(crate) struct Facts { $($visible $key: $kind,)* }
+
+        impl Facts {
+            /// Encodes what is not as before into its key; returns how many keys that were.
+            fn encode(&self, before: Option<&Facts>, keys: &mut Map<String, Value>) -> usize {
+                let mut encoded = 0;
+                $(if before.is_none_or(|before| before.$key != self.$key) {
+                    // Names and numbers: it cannot fail.
+                    let value = serde_json::to_value(&self.$key).unwrap_or_default();
+                    keys.insert(stringify!($key).to_owned(), value);
+                    encoded += 1;
+                })*
+                encoded
+            }
+        }
+    };
+}
+
+facts! {
 /// What is known beside the columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -112,6 +135,23 @@ pub(crate) struct Facts {
     signals: Vec<SignalMeasurements>,
     memory_bytes: usize,
     refused: Option<String>,
+}
+}
+
+/// Facts of the newest picture, encoded as far as they are not as before.
+#[derive(Debug, Default)]
+pub(crate) struct EncodedFacts {
+    facts: Option<Facts>,
+    pub(crate) keys: Map<String, Value>,
+}
+
+impl EncodedFacts {
+    /// Takes those of the next picture; returns how many keys were encoded.
+    pub(crate) fn take(&mut self, facts: Facts) -> usize {
+        let encoded = facts.encode(self.facts.as_ref(), &mut self.keys);
+        self.facts = Some(facts);
+        encoded
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,15 +184,6 @@ impl Facts {
             signals: picture.signals.clone(),
             memory_bytes: picture.memory_bytes,
             refused: picture.refused.clone(),
-        }
-    }
-
-    /// Its keys.
-    pub(crate) fn keys(&self) -> Map<String, Value> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(keys)) => keys,
-            // Names and numbers: it cannot fail.
-            _ => Map::new(),
         }
     }
 

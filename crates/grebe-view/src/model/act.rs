@@ -12,6 +12,10 @@ use crate::data::trigger::TriggerView;
 
 impl ViewModel {
     pub(crate) fn act(&mut self, action: Action) {
+        if let (Action::Mark(lines), true) = (action, self.controls.is_help_open) {
+            self.open.help_from = self.open.help_from.saturating_add_signed(lines as isize);
+            return;
+        }
         match (action, self.seen.picture.trigger) {
             (Action::Level(steps), Some(trigger)) => self.step_level(steps, trigger),
             (Action::Segment(steps), _) if self.step_found(steps) => {}
@@ -31,6 +35,13 @@ impl ViewModel {
                 }
             }
             (Action::Next(Setting::Wave), _) => self.next_wave(),
+            (Action::LevelsAuto, _) => {
+                let seen = self.waterfall_range();
+                self.controls.levels = self.controls.levels.is_none().then_some(seen);
+            }
+            (Action::Find, _) => self.toggle_find_form(),
+            (Action::Markers, _) => self.toggle_markers(),
+            (Action::MoveMarker(which, to), _) => self.move_marker(which, to),
             (Action::Ask(question), _) => self.ask(question),
             _ => {}
         }
@@ -60,7 +71,16 @@ impl ViewModel {
                 self.controls.trigger.set_coupling(coupling);
                 self.seen.hud_made_ns = 0;
             }
-            Press::EndFind => drop(self.end_find()),
+            Press::EndFind => {
+                self.end_find();
+                self.open.find_form = None;
+            }
+            Press::Find => self.find_by_form(),
+            Press::FindSlope(slope) => {
+                if let Some(form) = &mut self.open.find_form {
+                    form.slope = Some(slope);
+                }
+            }
             Press::Wave(wave) => self.tell_generator(GeneratorWish::Wave(wave)),
             Press::Source => self.open.is_source_open = !self.open.is_source_open,
         }

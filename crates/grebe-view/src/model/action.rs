@@ -105,6 +105,14 @@ pub(crate) enum Action {
     TransformSize(Step),
     /// Keeps the highest levels of the spectrum, or no longer.
     PeakHold,
+    /// Levels of the waterfall's colours by the noise floor, or as they are now.
+    LevelsAuto,
+    /// The form of a search, open or closed.
+    Find,
+    /// Both markers of the spectrum on or off.
+    Markers,
+    /// Moves one of them, A (0) or B (1).
+    MoveMarker(usize, ToPeak),
     /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
     Harmonics,
     Save(SaveWhat),
@@ -133,6 +141,25 @@ pub(crate) struct ScreenBox {
 pub(crate) enum Step {
     Down,
     Up,
+}
+
+/// Where a marker goes: of the selected channel's peaks in the shown part of the spectrum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToPeak {
+    Highest,
+    /// The next at lower frequencies.
+    Left,
+    /// The next at higher ones.
+    Right,
+}
+
+impl ToPeak {
+    pub(crate) const ALL: [(ToPeak, &str); 3] = [
+        (ToPeak::Highest, "to the highest peak"),
+        (ToPeak::Left, "to the next peak left"),
+        (ToPeak::Right, "to the next peak right"),
+    ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

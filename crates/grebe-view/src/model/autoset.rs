@@ -93,7 +93,7 @@ mod tests {
         }
         feed.finish();
         let mut options = ViewOptions::new(SourceStatus::default);
-        options.span = Some(5.0);
+        options.initial.span = Some(5.0);
         let mut model = ViewModel::new(link, options, crate::png::encode);
         let look = |model: &mut ViewModel| {
             model.request(800);

@@ -1,6 +1,7 @@
 //! The bars of buttons above the traces and the panes beside them.
 
 use super::action::{Action, Question, Step};
+use super::fields::Field;
 use super::setting::Setting;
 use super::view_model::ViewModel;
 use super::widget::Widget;
@@ -35,7 +36,7 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
         count => format!("average {count}"),
     };
     let is_marked = model.controls.show.harmonics;
-    vec![
+    let mut widgets = vec![
         Widget::button("\u{2212}", "shorter transform  (()", Action::TransformSize(Step::Down)),
         Widget::choice(settings.size.to_string(), "samples of a transform", Setting::TransformSize),
         Widget::button("+", "longer transform, finer lines  ())", Action::TransformSize(Step::Up)),
@@ -48,12 +49,34 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
             Action::Harmonics,
             is_marked,
         ),
-        Widget::button("\u{d7}", "close  (f)", Action::Spectrum),
-    ]
+    ];
+    widgets.extend(markers(model));
+    widgets.push(Widget::button("\u{d7}", "close  (f)", Action::Spectrum));
+    widgets
 }
 
-pub(crate) fn waterfall_controls() -> Vec<Widget> {
+/// The markers, and where they are on, which peaks they go to.
+fn markers(model: &ViewModel) -> Vec<Widget> {
+    let is_on = model.controls.markers.is_some();
+    let mut widgets = vec![Widget::toggle(
+        "markers",
+        "frequency and level at two places, and their difference  (`)",
+        Action::Markers,
+        is_on,
+    )];
+    if is_on {
+        widgets.push(Widget::choice("peak", "moves a marker to a peak  (\\)", Setting::Marker));
+    }
+    widgets
+}
+
+pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
+    let is_auto = model.controls.levels.is_none();
     vec![
+        Widget::label("levels"),
+        Widget::field(model, "lowest level", Field::LevelBottom),
+        Widget::field(model, "highest level", Field::LevelTop),
+        Widget::toggle("auto", "levels by the noise floor", Action::LevelsAuto, is_auto),
         Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
         Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
     ]

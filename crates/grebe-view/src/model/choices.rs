@@ -8,8 +8,9 @@ use crate::data::math::MathOperation;
 use crate::data::picture::Picture;
 use crate::data::spectrum::{SIZE_MAX, SIZE_MIN};
 use crate::data::trigger::{TriggerKind, TriggerMode};
-use crate::model::action::{Action, Step};
+use crate::model::action::{Action, Step, ToPeak};
 use crate::model::controls::Controls;
+use crate::model::find_form::{FindKind, KINDS};
 use crate::model::generator::GeneratorWish;
 use crate::model::open::{Entry, OpenList};
 use crate::model::setting::Setting;
@@ -99,7 +100,10 @@ impl ViewModel {
         let closes_ns = list.closes_ns.map(|_| monotonic_ns() + SEEN_NS);
         self.open.list = Some(OpenList { marked, closes_ns, ..list });
         // One of several is set as it is passed, so that its effect is seen; another source takes a way of its own.
-        if !list.setting.is_many() && !matches!(list.setting, Setting::All | Setting::Source) {
+        if !list.setting.is_many()
+            && !list.setting.is_deed()
+            && !matches!(list.setting, Setting::All | Setting::Source)
+        {
             self.set(list.setting, marked);
         }
     }
@@ -116,7 +120,8 @@ impl ViewModel {
             }
             setting => {
                 self.set(setting, place);
-                self.open.list = setting.is_many().then_some(OpenList { marked: place, ..list });
+                let stays = setting.is_many() || setting.is_deed();
+                self.open.list = stays.then_some(OpenList { marked: place, ..list });
             }
         }
     }
@@ -128,6 +133,14 @@ impl ViewModel {
             if let Some(wave) = self.generator.waves().get(place).cloned() {
                 self.tell_generator(GeneratorWish::Wave(wave));
             }
+        } else if let (Setting::FindKind, Some(form)) = (setting, &mut self.open.find_form) {
+            form.kind = place;
+        } else if let (Setting::FindLane, Some(form)) = (setting, &mut self.open.find_form) {
+            form.lane =
+                place.checked_sub(1).and_then(|place| lanes_of(&self.seen.picture).get(place).copied());
+        } else if setting == Setting::Marker {
+            let (which, to) = (place / ToPeak::ALL.len(), ToPeak::ALL[place % ToPeak::ALL.len()].0);
+            self.move_marker(which, to);
         } else {
             self.controls.set(setting, place, &self.seen.picture);
         }
@@ -151,6 +164,23 @@ impl ViewModel {
                 waves.map(|wave| Entry { text: wave.clone(), is_on: is_on(wave) }).collect()
             }
             Setting::Source => self.source_entries(),
+            Setting::FindKind => {
+                let now = self.open.find_form.as_ref().map(|form| form.kind());
+                let entry = |kind: FindKind| Entry { text: kind.name.into(), is_on: now == Some(kind) };
+                KINDS.map(entry).to_vec()
+            }
+            Setting::FindLane => {
+                let now = self.open.find_form.as_ref().and_then(|form| form.lane);
+                let all = Entry { text: "all channels".into(), is_on: now.is_none() };
+                let lane = |lane| Entry { text: self.setup(lane).label(lane), is_on: now == Some(lane) };
+                [all].into_iter().chain(lanes_of(&self.seen.picture).into_iter().map(lane)).collect()
+            }
+            Setting::Marker => {
+                let of = |name| {
+                    ToPeak::ALL.map(|(_, words)| Entry { text: format!("{name} {words}"), is_on: false })
+                };
+                [of("A"), of("B")].concat()
+            }
             setting => self.controls.entries(setting, &self.seen.picture),
         }
     }
@@ -198,6 +228,9 @@ impl Controls {
                 let all = Quantity::ALL.map(|quantity| entry(quantity.name(), chosen.has(quantity)));
                 all.into_iter().chain([own]).collect()
             }
+            Setting::Against => {
+                lane(self.against.or(picture.lanes.first().map(|data| data.lane)).unwrap_or(LaneId::real(0)))
+            }
             Setting::TransformSize => {
                 sizes().map(|size| entry(&size.to_string(), size == self.spectrum.size)).collect()
             }
@@ -218,7 +251,8 @@ impl Controls {
                 Part::COMPLEX.map(|part| entry(part_words(part), self.shown.has_part(part))).to_vec()
             }
             Setting::Parts => Vec::new(),
-            Setting::All | Setting::Wave | Setting::Source => Vec::new(),
+            Setting::All | Setting::Wave | Setting::Source | Setting::Marker => Vec::new(),
+            Setting::FindKind | Setting::FindLane => Vec::new(),
         }
     }
 
@@ -241,6 +275,7 @@ impl Controls {
                 Some(&quantity) => self.measured.toggle(self.selected(picture), quantity),
                 None => self.measured.toggle_own(self.selected(picture)),
             },
+            Setting::Against => self.against = lanes_of(picture).get(place).copied(),
             Setting::TransformSize => self.spectrum.size = sizes().nth(place).unwrap_or(SIZE_MIN),
             Setting::Weighting => self.spectrum.window = Weighting::ALL[place],
             Setting::Averages => self.spectrum.averages = AVERAGES[place].0,
@@ -254,7 +289,8 @@ impl Controls {
                     self.lanes.refit(LaneId::MATH);
                 }
             }
-            Setting::All | Setting::Wave | Setting::Source => {}
+            Setting::All | Setting::Wave | Setting::Source | Setting::Marker => {}
+            Setting::FindKind | Setting::FindLane => {}
         }
     }
 

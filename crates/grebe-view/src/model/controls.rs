@@ -17,6 +17,7 @@ use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::quantities::ChosenQuantities;
 use crate::model::segments::Pins;
+use crate::model::vertical::ValueRange;
 use cursors::Cursors;
 use grebe_scope::Interpolation;
 use lanes::Lanes;
@@ -39,6 +40,8 @@ pub(crate) struct Controls {
     pub(crate) show: Show,
     pub(crate) is_measuring: bool,
     pub(crate) measured: ChosenQuantities,
+    /// The lane that delay and phase count from; `None`: the first.
+    pub(crate) against: Option<LaneId>,
     pub(crate) is_help_open: bool,
     pub(crate) is_done: bool,
     pub(crate) theme: ThemeChoice,
@@ -46,6 +49,12 @@ pub(crate) struct Controls {
     /// The shown part of the spectrum: 0.0 is its lowest frequency, 1.0 its highest.
     pub(crate) spectrum_zoom: (f64, f64),
     pub(crate) spectrum_bottom_db: f64,
+    /// Levels of the waterfall's colours in decibels; `None`: by its noise floor and its highest level.
+    pub(crate) levels: Option<ValueRange>,
+    /// Those by the noise floor, and the number of the waterfall that they are of.
+    pub(crate) levels_seen: (u64, ValueRange),
+    /// The markers A and B of the spectrum, as parts of the rate.
+    pub(crate) markers: Option<[f64; 2]>,
     /// What is drawn over what, to the right and upwards; `None`: I and Q of the selected channel, or the first two channels.
     pub(crate) xy: [Option<LaneId>; 2],
     /// Points of symbols alone, so many a second.
@@ -106,12 +115,16 @@ impl Controls {
             show: Show::default(),
             is_measuring: false,
             measured: ChosenQuantities::default(),
+            against: None,
             is_help_open: false,
             is_done: false,
             theme: ThemeChoice::default(),
             spectrum: SpectrumSettings::default(),
             spectrum_zoom: (0.0, 1.0),
             spectrum_bottom_db: -60.0,
+            levels: None,
+            levels_seen: (0, ValueRange { bottom: -120.0, top: 0.0 }),
+            markers: None,
             xy: [None; 2],
             symbol_rate_hz: None,
             math: None,
@@ -195,6 +208,10 @@ impl Controls {
             Action::Level(_)
             | Action::Save(_)
             | Action::Keep
+            | Action::Markers
+            | Action::Find
+            | Action::LevelsAuto
+            | Action::MoveMarker(..)
             | Action::Segment(_)
             | Action::Pin
             | Action::Ask(_) => {}

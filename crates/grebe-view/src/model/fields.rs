@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
-use crate::model::vertical::DIVISIONS_VERTICAL;
+use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
 
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,17 @@ pub(crate) enum Field {
     PulseMin,
     PulseMax,
     Dropout,
+    /// Of the form of a search.
+    FindLevel,
+    FindLow,
+    FindHigh,
+    FindLonger,
+    FindShorter,
+    FindFrom,
+    FindTo,
+    /// The lowest and the highest level of the waterfall's colours.
+    LevelBottom,
+    LevelTop,
     /// The label of the trigger that is pinned at a sample index.
     PinLabel(f64),
 }
@@ -66,6 +77,27 @@ impl ViewModel {
             Field::PulseMin => time(settings.pulse_min_s),
             Field::PulseMax => time(settings.pulse_max_s),
             Field::Dropout => time(settings.dropout_s),
+            Field::FindLevel | Field::FindLow | Field::FindHigh => match &self.open.find_form {
+                Some(form) => {
+                    let value = match field {
+                        Field::FindLevel => form.level,
+                        Field::FindLow => form.low,
+                        _ => form.high,
+                    };
+                    Engineering::new(value, &self.find_unit()).digits(5).to_string()
+                }
+                None => String::new(),
+            },
+            Field::FindLonger => self.find_time_text(self.open.find_form.as_ref().and_then(|it| it.longer_s)),
+            Field::FindShorter => {
+                self.find_time_text(self.open.find_form.as_ref().and_then(|it| it.shorter_s))
+            }
+            Field::FindFrom => self.find_time_text(self.open.find_form.as_ref().and_then(|it| it.from_s)),
+            Field::FindTo => self.find_time_text(self.open.find_form.as_ref().and_then(|it| it.to_s)),
+            Field::LevelBottom | Field::LevelTop => {
+                let levels = self.controls.levels.unwrap_or(self.controls.levels_seen.1);
+                exact(if field == Field::LevelTop { levels.top } else { levels.bottom }, "dB")
+            }
             Field::PinLabel(at) => {
                 let pin = self.controls.pins.list.iter().find(|pin| pin.at == at);
                 pin.map_or(String::new(), |pin| pin.label.clone())
@@ -110,6 +142,37 @@ impl ViewModel {
             Field::PulseMin => trigger.pulse_min_s = some,
             Field::PulseMax => trigger.pulse_max_s = some,
             Field::Dropout => trigger.dropout_s = some,
+            Field::FindLevel
+            | Field::FindLow
+            | Field::FindHigh
+            | Field::FindLonger
+            | Field::FindShorter
+            | Field::FindFrom
+            | Field::FindTo => {
+                let Some(form) = &mut self.open.find_form else { return Ok(()) };
+                let mut next = form.clone();
+                let is_empty = text.trim().is_empty();
+                match field {
+                    Field::FindLevel => next.level = value,
+                    Field::FindLow => next.low = value,
+                    Field::FindHigh => next.high = value,
+                    Field::FindLonger => next.longer_s = some,
+                    Field::FindShorter => next.shorter_s = some,
+                    Field::FindFrom => next.from_s = (!is_empty).then_some(value),
+                    _ => next.to_s = (!is_empty).then_some(value),
+                }
+                if next.from_s.zip(next.to_s).is_some_and(|(from, to)| from >= to) {
+                    return Err("a search ends after it begins: give a later time".into());
+                }
+                *form = next;
+            }
+            Field::LevelBottom | Field::LevelTop => {
+                let mut levels = self.controls.levels.unwrap_or(self.controls.levels_seen.1);
+                *(if field == Field::LevelTop { &mut levels.top } else { &mut levels.bottom }) = value;
+                let levels = ValueRange::of_levels(levels.bottom, levels.top);
+                let why = "the highest level must be at least 1 dB above the lowest";
+                self.controls.levels = Some(levels.ok_or(why)?);
+            }
             Field::PinLabel(at) => {
                 if let Some(pin) = self.controls.pins.list.iter_mut().find(|pin| pin.at == at) {
                     pin.label = short(LABEL_CHARS_MAX);
@@ -131,15 +194,32 @@ impl ViewModel {
         let unit_of = |channel: usize| self.controls.lanes.setup(LaneId::real(channel)).unit;
         match field {
             Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) => Ok(0.0),
-            Field::PulseMin | Field::PulseMax | Field::Dropout if text.trim().is_empty() => Ok(0.0),
+            Field::PulseMin
+            | Field::PulseMax
+            | Field::Dropout
+            | Field::FindLonger
+            | Field::FindShorter
+            | Field::FindFrom
+            | Field::FindTo
+                if text.trim().is_empty() =>
+            {
+                Ok(0.0)
+            }
+            Field::FindLevel | Field::FindLow | Field::FindHigh => number(&self.find_unit(), |_| true),
             Field::Scale(channel) => number(&unit_of(channel), |scale| scale != 0.0),
             Field::Offset(channel) => number(&unit_of(channel), |_| true),
             Field::PerDivision(lane) => number(&self.setup(lane).unit, |value| value > 0.0),
             Field::Hysteresis => number(&self.trigger_unit().1, |distance| distance >= 0.0),
+            Field::LevelBottom | Field::LevelTop => number("dB", |db| db.abs() <= 1000.0),
             Field::Corner => number(self.corner_unit(), |corner| corner > 0.0),
-            Field::Holdoff | Field::PulseMin | Field::PulseMax | Field::Dropout => {
-                number(axis_unit, |time| time >= 0.0)
-            }
+            Field::Holdoff
+            | Field::PulseMin
+            | Field::PulseMax
+            | Field::Dropout
+            | Field::FindLonger
+            | Field::FindShorter
+            | Field::FindFrom
+            | Field::FindTo => number(axis_unit, |time| time >= 0.0),
         }
     }
 

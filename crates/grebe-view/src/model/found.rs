@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use grebe_scope::{Scale, Slope};
+use grebe_scope::Scale;
 
+use super::find_form::{FindForm, KINDS};
 use super::open::{Found, NO_FINDER};
 use super::view_model::{ViewModel, extremes};
 use crate::data::finding::{FoundEvent, Sought};
@@ -124,11 +125,24 @@ impl ViewModel {
         words
     }
 
-    /// What would find what triggers now, as it is typed.
+    /// What was searched, or would find what triggers now, as it is typed.
     pub(super) fn find_words(&self) -> String {
-        if let Some(found) = &self.open.found {
-            return found.words.clone();
+        self.open.found.as_ref().map_or_else(|| self.form_of_trigger().words(), |found| found.words.clone())
+    }
+
+    /// Opens the form with what would find what triggers now, or closes it.
+    pub(super) fn toggle_find_form(&mut self) {
+        if !self.has_finder() {
+            return self.say(NO_FINDER.into());
         }
+        self.open.find_form = match self.open.find_form.take() {
+            Some(_) => None,
+            None => Some(self.form_of_trigger()),
+        };
+    }
+
+    /// What would find what triggers now.
+    pub(super) fn form_of_trigger(&self) -> FindForm {
         let settings = self.controls.trigger.settings;
         let trigger = self.seen.picture.trigger;
         let lane = trigger.map_or(self.selected(), |trigger| trigger.settings.lane);
@@ -142,53 +156,54 @@ impl ViewModel {
             let zero = self.level_zero(&trigger);
             [value(trigger.level + zero), value(trigger.upper + zero)]
         });
-        let [low, high] = [levels[0].min(levels[1]), levels[0].max(levels[1])];
-        let time = |seconds: f64| format!("{}us", rounded(seconds * 1e6));
         let division = self.seen.picture.span() / DIVISIONS;
         let is_timed = self.seen.picture.axis_unit() == "s";
-        let mut words = settings.kind.name().to_owned();
-        let mut add = |name: &str, value: String| {
-            let _ = write!(words, " --{name} {value}");
-        };
-        // Of I and Q alone, what is looked for in an edge: parts have units of their own.
-        if self.seen.picture.lanes.len() > 1 || lane.part != Part::Real {
-            add("channels", lane.to_string());
-        }
-        match settings.slope {
-            _ if settings.kind == TriggerKind::Dropout => {}
-            Slope::Rising => {}
-            Slope::Falling => add("slope", "falling".into()),
-            Slope::Either => add("slope", "either".into()),
-        }
-        if settings.kind.has_two_levels() {
-            add("low", rounded(low));
-            add("high", rounded(high));
-        } else {
-            add("level", rounded(levels[0]));
-        }
-        if settings.kind != TriggerKind::Runt && height > 0.0 {
-            add("hysteresis", rounded(height / HYSTERESIS_PART));
-        }
-        match settings.kind {
+        let (longer_s, shorter_s) = match settings.kind {
             TriggerKind::Pulse if is_timed => {
-                settings.pulse_min_s.into_iter().for_each(|min| add("longer", time(min)));
                 let max = settings.pulse_max_s.or(settings.pulse_min_s.is_none().then_some(division));
-                max.into_iter().for_each(|max| add("shorter", time(max)));
+                (settings.pulse_min_s, max)
             }
-            TriggerKind::Dropout if is_timed => add("longer", time(settings.dropout_s.unwrap_or(division))),
-            _ => {}
+            TriggerKind::Dropout if is_timed => (Some(settings.dropout_s.unwrap_or(division)), None),
+            _ => (None, None),
+        };
+        FindForm {
+            kind: KINDS.iter().position(|kind| kind.name == settings.kind.name()).unwrap_or(0),
+            // Of I and Q alone, what is looked for in an edge: parts have units of their own.
+            lane: (self.seen.picture.lanes.len() > 1 || lane.part != Part::Real).then_some(lane),
+            slope: Some(settings.slope),
+            level: levels[0],
+            low: levels[0].min(levels[1]),
+            high: levels[0].max(levels[1]),
+            hysteresis: height / HYSTERESIS_PART,
+            longer_s,
+            shorter_s,
+            holdoff_s: if is_timed { settings.holdoff_s } else { 0.0 },
+            from_s: None,
+            to_s: None,
         }
-        if settings.holdoff_s > 0.0 && is_timed {
-            add("holdoff", time(settings.holdoff_s));
-        }
-        words
     }
-}
 
-/// Five digits, as a person types a number.
-fn rounded(value: f64) -> String {
-    let short: f64 = format!("{value:.4e}").parse().unwrap_or(value);
-    format!("{short}")
+    /// Searches for what the form says.
+    pub(super) fn find_by_form(&mut self) {
+        let words = self.open.find_form.as_ref().map(FindForm::words);
+        let told = words.map_or(Ok(()), |words| self.begin_find(&words));
+        self.say_refusal(told);
+    }
+
+    /// The unit of the levels in the form.
+    pub(super) fn find_unit(&self) -> String {
+        let form = self.open.find_form.as_ref();
+        match form.is_some_and(|form| matches!(form.kind().name, "power" | "silence")) {
+            true => "dB".into(),
+            false => self.setup(form.and_then(|form| form.lane).unwrap_or(self.selected())).unit,
+        }
+    }
+
+    /// A time of the form as it is typed; empty where there is none.
+    pub(super) fn find_time_text(&self, time: Option<f64>) -> String {
+        let unit = self.seen.picture.axis_unit();
+        time.map_or(String::new(), |time| grebe_scope::Engineering::new(time, unit).digits(12).to_string())
+    }
 }
 
 /// The trigger's own.
@@ -198,13 +213,19 @@ const HYSTERESIS_PART: f64 = 16.0;
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use grebe_scope::Slope;
+
     use super::*;
     use crate::data::feed::ScopeFeed;
     use crate::data::finding::{Finder, Finding, FindingSide};
     use crate::data::status::SourceStatus;
     use crate::model::action::Action;
     use crate::model::action::Question;
+    use crate::model::fields::Field;
+    use crate::model::find_form::rounded;
     use crate::model::options::ViewOptions;
+    use crate::model::setting::Setting;
+    use crate::model::widget::Press;
     use crate::testing::sine_batch;
 
     type Asked = Arc<Mutex<Vec<(Sought, FindingSide)>>>;
@@ -296,5 +317,33 @@ mod tests {
         let words = model.find_words();
         assert!(words.contains(" --low ") && words.contains(" --high "), "{words}");
         assert_eq!(rounded(1.0 / 3.0), "0.33333");
+    }
+
+    #[test]
+    fn the_form_is_searched_as_its_fields_say() {
+        let (_feed, mut model, asked) = model();
+        model.act(Action::Find);
+        let set = |model: &mut ViewModel, field, text: &str| model.set_field(field, text);
+        set(&mut model, Field::FindLevel, "3 k").unwrap();
+        set(&mut model, Field::FindFrom, "1.5").unwrap();
+        set(&mut model, Field::FindTo, "2 s").unwrap();
+        assert!(set(&mut model, Field::FindTo, "1 s").is_err(), "before it begins");
+        assert_eq!(model.field_text(Field::FindTo), "2 s");
+        model.press(Press::Find);
+        let (sought, side) = asked.lock().unwrap().remove(0);
+        assert!(sought.words.starts_with("edge --level 3000 --hysteresis "), "{}", sought.words);
+        assert!(sought.words.ends_with(" --from 1.500000000s --to 2.000000000s"), "{}", sought.words);
+        set(&mut model, Field::FindFrom, "").unwrap();
+        model.act(Action::Choices(Setting::FindKind));
+        model.act(Action::Choose(3));
+        set(&mut model, Field::FindLow, "-1").unwrap();
+        set(&mut model, Field::FindHigh, "1").unwrap();
+        model.press(Press::Find);
+        assert!(!side.is_wanted(), "the newest counts");
+        let (sought, _) = asked.lock().unwrap().remove(0);
+        assert!(sought.words.starts_with("window --low -1 --high 1 --hysteresis "), "{}", sought.words);
+        assert!(sought.words.ends_with(" --to 2.000000000s"), "{}", sought.words);
+        model.act(Action::Find);
+        assert!(model.open.find_form.is_none());
     }
 }

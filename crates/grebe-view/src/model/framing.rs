@@ -58,7 +58,7 @@ mod tests {
         }
         feed.finish();
         let mut options = ViewOptions::new(SourceStatus::default);
-        options.span = Some(0.1);
+        options.initial.span = Some(0.1);
         let mut model = ViewModel::new(link, options, crate::png::encode);
         look(&mut model);
         model

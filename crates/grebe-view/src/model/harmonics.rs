@@ -33,7 +33,7 @@ impl ViewModel {
         let (Some(view), true) = (&self.seen.picture.spectrum, self.controls.show.harmonics) else {
             return Vec::new();
         };
-        let Some(peak) = self.harmonics_spectrum().and_then(|spectrum| spectrum.peaks.first()) else {
+        let Some(peak) = self.selected_spectrum().and_then(|spectrum| spectrum.peaks.first()) else {
             return Vec::new();
         };
         let is_two_sided = view.is_two_sided;
@@ -47,13 +47,13 @@ impl ViewModel {
         (1..=HARMONICS).map(harmonic).collect()
     }
 
-    /// The channel whose harmonics are marked.
+    /// The channel whose harmonics are marked, and whose peaks the markers go to.
     pub(crate) fn harmonics_channel(&self) -> usize {
-        self.harmonics_spectrum().map_or(0, |spectrum| spectrum.channel)
+        self.selected_spectrum().map_or(0, |spectrum| spectrum.channel)
     }
 
     /// The spectrum of the selected channel, or of the first that has one.
-    fn harmonics_spectrum(&self) -> Option<&ChannelSpectrum> {
+    pub(super) fn selected_spectrum(&self) -> Option<&ChannelSpectrum> {
         let spectra = &self.seen.picture.spectrum.as_ref()?.channels;
         let selected = self.selected().channel;
         spectra.iter().find(|spectrum| spectrum.channel == selected).or(spectra.first())
@@ -88,7 +88,7 @@ mod tests {
         feed.ingest(&batch(0, 1, 16_384, 16_384.0, square)).unwrap();
         feed.finish();
         let mut options = ViewOptions::new(SourceStatus::default);
-        options.spectrum = true;
+        options.initial.spectrum = true;
         let mut model = ViewModel::new(link, options, crate::png::encode);
         model.request(500);
         model.refresh();

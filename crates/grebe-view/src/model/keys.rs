@@ -54,9 +54,11 @@ pub(crate) fn char_action(typed: char) -> Option<Action> {
     key_action(typed.encode_utf8(&mut [0; 4]), false)
 }
 
-const LIST_KEYS: [(&str, Action); 4] = [
+const LIST_KEYS: [(&str, Action); 6] = [
     ("ArrowUp", Action::Mark(-1)),
     ("ArrowDown", Action::Mark(1)),
+    ("PageUp", Action::Mark(-10)),
+    ("PageDown", Action::Mark(10)),
     ("Enter", Action::Take),
     (" ", Action::Take),
 ];
@@ -305,7 +307,11 @@ const KEYS: [KeyGroup; 6] = [
                 "averages, peak hold",
                 &[("A", Action::Next(Setting::Averages)), ("H", Action::PeakHold)],
             ),
-            line("#", "mark harmonics", &[("#", Action::Harmonics)]),
+            line(
+                "`  \\  #",
+                "markers, to a peak, harmonics",
+                &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
+            ),
         ],
     },
     KeyGroup {
@@ -322,6 +328,7 @@ const KEYS: [KeyGroup; 6] = [
             line("O", "open a file", &[("O", Action::Ask(Question::File))]),
             line("t", "dark / light", &[("t", Action::Theme)]),
             line("?", "this help", &[("?", Action::Help), ("h", Action::Help)]),
+            line("shift tab", "more of the tables (terminal)", &[]),
             line("q", "quit", &[("q", Action::Quit)]),
             line("esc", "close what is open", &[("Escape", Action::Back)]),
         ],
@@ -341,6 +348,6 @@ mod tests {
         assert_eq!(char_action('U'), Some(Action::Autoset));
         assert_eq!(key_action("ArrowUp", false), Some(Action::Level(1.0)));
         assert_eq!(key_action("ArrowUp", true), Some(Action::Mark(-1)));
-        assert_eq!((key_action("U", true), char_action('`')), (Some(Action::Autoset), None));
+        assert_eq!((key_action("U", true), char_action('\u{a7}')), (Some(Action::Autoset), None));
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use super::action::{Question, SaveWhat};
+use super::find_form::FindForm;
 use super::options::Opened;
 use super::setting::Setting;
 use crate::data::finding::{Finding, FoundEvent};
@@ -14,6 +15,11 @@ pub(crate) struct Open {
     pub(crate) is_source_open: bool,
     /// What is to be done with the samples that the history was asked for.
     pub(super) asked: Option<Asked>,
+    /// How far the help, and the tables below the traces, are scrolled where they are higher than their room: lines, and pages.
+    pub(crate) help_from: usize,
+    pub(crate) table_page: usize,
+    /// What is to be searched, where its form is open.
+    pub(crate) find_form: Option<FindForm>,
     /// The search that goes on, or the last.
     pub(crate) found: Option<Found>,
     /// Another source that is being opened: its place in the menu, and what becomes of it.

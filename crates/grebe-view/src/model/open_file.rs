@@ -27,7 +27,7 @@ impl ViewModel {
 
     /// Shows another source in place of this one, whose settings are kept as it is dropped.
     pub(super) fn replace(&mut self, link: ScopeLink, mut options: ViewOptions) {
-        options.theme = Some(self.controls.theme);
+        options.initial.theme = Some(self.controls.theme);
         self.link.close();
         let is_source_open = self.open.is_source_open;
         *self = ViewModel::new(link, options, self.draw_png);

@@ -9,35 +9,78 @@ use super::generator::GeneratorRemote;
 use super::keeper::StretchKeeper;
 use super::receiver::ReceiverRemote;
 use super::session::Session;
+use super::vertical::ValueRange;
 use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
 
+/// What a scope shows first, as far as it is said: the rest is as its session or its source says.
+#[derive(Debug, Clone, Default)]
+pub struct InitialView {
+    /// Names, units and scales of the channels, as far as known; the rest are raw counts.
+    pub channels: Vec<ChannelSetup>,
+    /// The channels and parts; `None`: all, and of complex ones I and Q.
+    pub lanes: Option<LaneMask>,
+    /// The span in seconds (samples where the rate is unknown); `None` lets the scope choose.
+    pub span: Option<f64>,
+    /// Dark or light; `None`: dark.
+    pub theme: Option<ThemeChoice>,
+    /// Whether the spectrum is shown.
+    pub spectrum: bool,
+    /// Whether the waterfall of the first channel is.
+    pub waterfall: bool,
+    /// Whether one lane is drawn over another.
+    pub xy: bool,
+    /// Symbols a second, of which each is a point there.
+    pub symbol_rate_hz: Option<f64>,
+    /// The part of the spectrum, in hertz: of complex samples around the centre frequency.
+    pub band_hz: Option<(f64, f64)>,
+    /// Lowest and highest level of the waterfall's colours, in decibels; `None`: by the noise floor.
+    pub levels_db: Option<(f64, f64)>,
+    /// Markers in the spectrum.
+    pub markers: Option<MarkerPlaces>,
+    /// The trigger.
+    pub trigger: TriggerOptions,
+}
+
+/// Where the two markers of a spectrum stand first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MarkerPlaces {
+    /// On the two highest peaks.
+    Peaks,
+    /// At these frequencies, in hertz.
+    At(f64, f64),
+}
+
+impl InitialView {
+    fn set(&self, controls: &mut Controls) {
+        controls.shown = self.lanes.unwrap_or(controls.shown);
+        controls.time.span = self.span.or(controls.time.span);
+        controls.theme = self.theme.unwrap_or(controls.theme);
+        for (channel, given) in self.channels.iter().enumerate() {
+            if *given != ChannelSetup::default() {
+                *controls.lanes.channel_mut(channel) = given.clone();
+            }
+        }
+        controls.trigger.adopt(&self.trigger, &controls.lanes);
+        controls.show.spectrum |= self.spectrum;
+        controls.show.waterfall |= self.waterfall;
+        controls.show.xy |= self.xy;
+        let levels = self.levels_db.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
+        controls.levels = levels.or(controls.levels);
+        controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
+    }
+}
+
 /// What every front end needs beside its [`ScopeLink`](crate::ScopeLink).
 #[expect(clippy::type_complexity, reason = "names for the types of three functions would say nothing more")]
 pub struct ViewOptions {
     /// Asked a few times per second, by the front end's thread.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
-    /// Names, units and scales of the channels, as far as known; the rest are raw counts.
-    pub channels: Vec<ChannelSetup>,
-    /// The channels and parts that are shown; `None`: as the session says, else all, and of complex ones I and Q.
-    pub lanes: Option<LaneMask>,
-    /// The span to begin with, in seconds (samples where the rate is unknown); `None` lets the scope choose.
-    pub span: Option<f64>,
-    /// Dark or light; `None`: as the session says, else dark.
-    pub theme: Option<ThemeChoice>,
-    /// Whether the spectrum is shown from the start.
-    pub spectrum: bool,
-    /// Whether the waterfall of the first channel is, too.
-    pub waterfall: bool,
-    /// Whether one lane is drawn over another from the start.
-    pub xy: bool,
-    /// Symbols a second, of which each is a point there.
-    pub symbol_rate_hz: Option<f64>,
-    /// The part of the spectrum to begin with, in hertz: of complex samples around the centre frequency.
-    pub band_hz: Option<(f64, f64)>,
+    /// What is shown first.
+    pub initial: InitialView,
     /// Where files are saved; empty for the current folder.
     pub folder: PathBuf,
     /// Width and height of saved pictures, in pixels.
@@ -60,9 +103,7 @@ pub struct ViewOptions {
     pub generator: Option<GeneratorRemote>,
     /// What tunes the receiver of the stream; `None` where it comes from none, or nobody can.
     pub receiver: Option<ReceiverRemote>,
-    /// The trigger, as far as it is set.
-    pub trigger: TriggerOptions,
-    /// Settings to begin with. Those above that are set take precedence.
+    /// Settings to begin with. Those of [`initial`](ViewOptions::initial) that are set take precedence.
     pub session: Option<Session>,
     /// Called with the settings when the front end ends.
     pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
@@ -73,15 +114,7 @@ impl ViewOptions {
     pub fn new(status: impl Fn() -> SourceStatus + Send + 'static) -> ViewOptions {
         ViewOptions {
             status: Box::new(status),
-            channels: Vec::new(),
-            lanes: None,
-            span: None,
-            theme: None,
-            spectrum: false,
-            waterfall: false,
-            xy: false,
-            symbol_rate_hz: None,
-            band_hz: None,
+            initial: InitialView::default(),
             folder: PathBuf::new(),
             png_size: (1280, 720),
             export: None,
@@ -92,7 +125,6 @@ impl ViewOptions {
             finder: None,
             generator: None,
             receiver: None,
-            trigger: TriggerOptions::default(),
             session: None,
             keep_session: None,
         }
@@ -104,30 +136,14 @@ impl ViewOptions {
         if let Some(session) = &self.session {
             session.restore(&mut controls);
         }
-        controls.shown = self.lanes.unwrap_or(controls.shown);
-        controls.time.span = self.span.or(controls.time.span);
-        controls.theme = self.theme.unwrap_or(controls.theme);
-        for (channel, given) in self.channels.iter().enumerate() {
-            if *given != ChannelSetup::default() {
-                *controls.lanes.channel_mut(channel) = given.clone();
-            }
-        }
-        controls.trigger.adopt(&self.trigger, &controls.lanes);
-        controls.show.spectrum |= self.spectrum;
-        controls.show.waterfall |= self.waterfall;
-        controls.show.xy |= self.xy;
-        controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
+        self.initial.set(&mut controls);
         controls
     }
 }
 
 impl std::fmt::Debug for ViewOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ViewOptions")
-            .field("channels", &self.channels)
-            .field("span", &self.span)
-            .field("theme", &self.theme)
-            .finish_non_exhaustive()
+        f.debug_struct("ViewOptions").field("initial", &self.initial).finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The panels at the side: channels, the last triggers, what was found, what can be changed at the source.
 
-use grebe_scope::Engineering;
+use grebe_scope::{Engineering, Slope};
 use serde::Serialize;
 
 use super::widget::{Press, Rgb, Widget, rgb};
@@ -11,6 +11,7 @@ use crate::model::action::Question;
 use crate::model::action::{Action, Step};
 use crate::model::controls::GROUP;
 use crate::model::fields::Field;
+use crate::model::open::Found;
 use crate::model::receiver::Tunable;
 use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
@@ -33,10 +34,12 @@ pub(crate) fn panels(model: &ViewModel) -> Vec<Panel> {
         let rows = trigger_input(model).into_iter().chain(segment_rows(model)).collect();
         all.push(Panel { name: "last triggers", close, rows });
     }
-    if let Some(found) = &model.open.found {
-        let title = if found.is_over() { "close  (esc)" } else { "look no further  (esc)" };
+    if model.open.found.is_some() || model.open.find_form.is_some() {
+        let is_over = model.open.found.as_ref().is_none_or(Found::is_over);
+        let title = if is_over { "close  (esc)" } else { "look no further  (esc)" };
         let close = Widget::pressed("\u{d7}", title, Press::EndFind);
-        all.push(Panel { name: "found", close, rows: found_rows(model) });
+        let rows = find_rows(model).into_iter().chain(found_rows(model)).collect();
+        all.push(Panel { name: "find", close, rows });
     }
     if model.open.is_source_open {
         let close = Widget::pressed("\u{d7}", "close", Press::Source);
@@ -266,6 +269,53 @@ pub(crate) fn segment_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         }
         rows.push(row);
     }
+    rows
+}
+
+/// The form of a search.
+pub(crate) fn find_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let Some(form) = &model.open.find_form else { return Vec::new() };
+    let kind = form.kind();
+    let lane = form.lane.map_or("all channels".into(), |lane| model.setup(lane).label(lane));
+    let field = |words: &str, title: &str, field| {
+        let label = Widget { title: title.into(), ..Widget::label(words) };
+        vec![label, Widget::field(model, title, field)]
+    };
+    let mut rows = vec![
+        vec![Widget::label("what"), Widget::choice(kind.name, "which event", Setting::FindKind)],
+        vec![Widget::label("in"), Widget::choice(lane, "which channel", Setting::FindLane)],
+    ];
+    if kind.has_slope {
+        let slopes = [("rising", Slope::Rising), ("falling", Slope::Falling), ("either", Slope::Either)];
+        let slope = |(words, slope)| {
+            let press = Press::FindSlope(slope);
+            let is_on = form.slope.unwrap_or(Slope::Rising) == slope;
+            Widget { is_on: Some(is_on), ..Widget::pressed(words, "the direction that is searched", press) }
+        };
+        rows.push([Widget::label("slope")].into_iter().chain(slopes.map(slope)).collect());
+    }
+    if kind.has_level {
+        rows.push(field("level", "level that is searched", Field::FindLevel));
+    }
+    if kind.has_range {
+        rows.push(field("low", "lower level that is searched", Field::FindLow));
+        rows.push(field("high", "upper level that is searched", Field::FindHigh));
+    }
+    if kind.is_timed {
+        rows.push(field("longer", "shortest duration that is searched; empty: any", Field::FindLonger));
+        rows.push(field("shorter", "longest duration that is searched; empty: any", Field::FindShorter));
+    }
+    let from = "begin of the search, from the beginning of the stream; empty: its beginning";
+    rows.push(field("from", from, Field::FindFrom));
+    rows.push(field(
+        "to",
+        "end of the search, from the beginning of the stream; empty: its end",
+        Field::FindTo,
+    ));
+    rows.push(vec![
+        Widget::pressed("search", "search all of the history", Press::Find),
+        Widget::button("in words\u{2026}", "as grebe find has it  (\")", Action::Ask(Question::Find)),
+    ]);
     rows
 }
 

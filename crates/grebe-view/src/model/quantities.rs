@@ -4,9 +4,9 @@ use grebe_scope::Quantity;
 
 use crate::data::lane::{LaneId, PerLane};
 
-/// Some of the sixteen measurements.
+/// Some of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct QuantitySet(u16);
+pub(crate) struct QuantitySet(u32);
 
 /// The measurements that were chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,8 +94,8 @@ fn name(quantity: Quantity) -> String {
     quantity.name().replace(' ', "_")
 }
 
-const fn bit(quantity: Quantity) -> u16 {
-    1 << quantity as u16
+const fn bit(quantity: Quantity) -> u32 {
+    1 << quantity as u32
 }
 
 /// What stands in the table until somebody chooses.

@@ -21,7 +21,7 @@ impl Row {
 }
 
 impl ViewModel {
-    /// Rows for the cursors: name, value at A, value at B, difference; empty without cursors.
+    /// Rows for the cursors and the markers of the spectrum: name, value at A, value at B, difference; empty without cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
         let mut rows = self.time_cursor_rows();
         let lane = self.selected();
@@ -34,6 +34,7 @@ impl ViewModel {
             let cells = [label, at_a, at_b, apart];
             rows.push(Row { lane: Some(lane), cells: cells.to_vec() });
         }
+        rows.extend(self.marker_rows());
         rows
     }
 
@@ -87,10 +88,16 @@ impl ViewModel {
         let Some(measured) = self.seen.picture.measured.first() else { return String::new() };
         let unit = self.seen.picture.axis_unit();
         let over = |samples: u64| Engineering::new(samples as f64 / self.seen.picture.rate_or_one(), unit);
-        match (over(measured.level_samples), over(measured.samples)) {
+        let mut words = match (over(measured.level_samples), over(measured.samples)) {
             (levels, _) if measured.level_samples == measured.samples => format!("of {levels}"),
             (levels, edges) => format!("of {levels}, edges of {edges}"),
+        };
+        let columns = self.quantity_columns();
+        if columns.iter().any(|it| matches!(it, Quantity::Delay | Quantity::Phase)) {
+            let against = self.controls.against.unwrap_or(measured.lane);
+            words += &format!(", delay to {}", self.setup(against).label(against));
         }
+        words
     }
 
     /// The columns of the measurement table: what was chosen for any of its channels.
@@ -232,6 +239,7 @@ pub(crate) fn unit_of(quantity: Quantity, unit: &str) -> &str {
         Dimension::Time => "s",
         Dimension::Frequency => "Hz",
         Dimension::Ratio => "1",
+        Dimension::Angle => "\u{b0}",
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
 use crate::model::quantities::QuantitySet;
-use crate::model::vertical::VerticalScale;
+use crate::model::vertical::{ValueRange, VerticalScale};
 
 /// The settings of a scope, to be kept and restored.
 ///
@@ -35,10 +35,19 @@ pub struct Session {
     cursors: Option<[f64; 2]>,
     #[serde(deserialize_with = "lenient")]
     value_cursors: Option<[f64; 2]>,
+    /// Of the spectrum, as parts of the rate.
+    #[serde(deserialize_with = "lenient")]
+    markers: Option<[f64; 2]>,
+    /// Lowest and highest level of the waterfall's colours, in decibels; none: by the noise floor.
+    #[serde(deserialize_with = "lenient")]
+    levels: Option<(f64, f64)>,
     measure: bool,
     /// Which measurements stand in the table, by the names of `--measure json`; none: the usual.
     #[serde(deserialize_with = "lenient")]
     quantities: Option<Vec<String>>,
+    /// The lane that delay and phase count from; none: the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<LaneId>,
     show: Show,
     trigger: TriggerToml,
     spectrum: SpectrumToml,
@@ -153,8 +162,11 @@ impl Session {
             light: controls.theme == ThemeChoice::Light,
             cursors: controls.cursors.times,
             value_cursors: controls.cursors.values,
+            markers: controls.markers,
+            levels: controls.levels.map(|levels| (levels.bottom, levels.top)),
             measure: controls.is_measuring,
             quantities: Some(controls.measured.of_all().names()),
+            against: controls.against,
             show: controls.show,
             trigger: TriggerToml {
                 mode: is_mode_chosen.then_some(trigger.mode),
@@ -204,12 +216,15 @@ impl Session {
         controls.theme = if self.light { ThemeChoice::Light } else { ThemeChoice::Dark };
         controls.cursors.times = self.cursors;
         controls.cursors.values = self.value_cursors;
+        controls.markers = self.markers.filter(|at| at.iter().all(|at| at.is_finite()));
+        controls.levels = self.levels.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
         controls.is_measuring |= self.measure;
         let named = |names: &Vec<String>| QuantitySet::named(names);
         // A lane that is none is passed over, as other nonsense is.
         let lanes = || self.lanes.iter().filter_map(|toml| Some((toml.lane.parse::<LaneId>().ok()?, toml)));
         let own = lanes().filter_map(|(lane, toml)| Some((lane, named(toml.quantities.as_ref()?))));
         controls.measured.set(self.quantities.as_ref().map(named), own);
+        controls.against = self.against;
         controls.show = self.show;
         let fresh = TriggerSettings::new(TriggerMode::Auto);
         controls.trigger.is_mode_chosen = self.trigger.mode.is_some();

@@ -79,7 +79,7 @@ impl ViewModel {
         if self.seen.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
             return;
         }
-        let Some((from, to)) = self.options.band_hz.take() else { return };
+        let Some((from, to)) = self.options.initial.band_hz.take() else { return };
         let axis = self.frequencies();
         let (low, high) = axis.band;
         let part = |hz: f64| (((hz - axis.centre) / axis.rate - low) / (high - low)).clamp(0.0, 1.0);
@@ -149,6 +149,32 @@ impl ViewModel {
         ValueRange { bottom: *bottom, top: 6.0 }
     }
 
+    /// The levels of the waterfall's colours: as they are set, or from a little below its noise floor to its highest level.
+    pub(crate) fn waterfall_range(&mut self) -> ValueRange {
+        let view = self.seen.picture.spectrum.clone();
+        let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
+        let (number, seen) = self.controls.levels_seen;
+        if let Some(waterfall) = waterfall.filter(|waterfall| waterfall.number != number) {
+            let levels: Vec<f32> = waterfall.cells.iter().copied().filter(|db| db.is_finite()).collect();
+            let highest = levels.iter().copied().fold(f32::MIN, f32::max);
+            let step = |db: f64| (db / LEVEL_STEP_DB).floor() * LEVEL_STEP_DB;
+            let bottom = step(f64::from(floor_dbfs(&levels)) - 3.0).clamp(-190.0, 0.0);
+            let top = (step(f64::from(highest)) + LEVEL_STEP_DB).max(bottom + LEVELS_DB_MIN);
+            // Wider at once, narrower by two steps: what moves a little does not change all colours.
+            let stays = |wanted: f64, now: f64| (0.0..2.0 * LEVEL_STEP_DB).contains(&(wanted - now));
+            let is_first = number == 0;
+            let keep = |stays: bool, now: f64, wanted: f64| if stays && !is_first { now } else { wanted };
+            if !levels.is_empty() {
+                let range = ValueRange {
+                    bottom: keep(stays(bottom, seen.bottom), seen.bottom, bottom),
+                    top: keep(stays(-top, -seen.top), seen.top, top),
+                };
+                self.controls.levels_seen = (waterfall.number, range);
+            }
+        }
+        self.controls.levels.unwrap_or(self.controls.levels_seen.1)
+    }
+
     /// The transform in words: `8192 samples, Hann, 3.05 kHz a line`.
     pub(crate) fn spectrum_words(&self) -> String {
         let Some(view) = &self.seen.picture.spectrum else { return "no samples yet".into() };
@@ -180,8 +206,12 @@ impl ViewModel {
 
     /// A frequency, as a part of the rate, in words: where a receiver is tuned to one, absolute, and to a thousandth of the rate.
     pub(crate) fn frequency_words(&self, cycles: f64) -> String {
+        self.frequency_text(self.frequency_of(cycles))
+    }
+
+    /// The same of a frequency as the axis has it.
+    pub(super) fn frequency_text(&self, value: f64) -> String {
         let axis = self.frequencies();
-        let value = axis.of_cycles(cycles);
         let digits = match axis.centre {
             0.0 => 5,
             _ => ((value.abs() / axis.rate).max(1.0).log10().ceil() as u32 + 4).min(12),
@@ -190,6 +220,25 @@ impl ViewModel {
             "Hz" => Engineering::new(value, "Hz").digits(digits as _).to_string(),
             unit => format!("{value:.5} {unit}"),
         }
+    }
+
+    /// The frequency that a part of the rate stands for on the axis, and the other way around.
+    pub(super) fn frequency_of(&self, cycles: f64) -> f64 {
+        self.frequencies().of_cycles(cycles)
+    }
+
+    pub(super) fn cycles_of(&self, frequency: f64) -> f64 {
+        let axis = self.frequencies();
+        (frequency - axis.centre) / axis.rate
+    }
+
+    pub(super) fn frequency_unit(&self) -> &'static str {
+        self.frequencies().unit
+    }
+
+    /// The lowest and the highest frequency, as parts of the rate.
+    pub(super) fn band(&self) -> (f64, f64) {
+        self.frequencies().band
     }
 
     /// Moves and zooms the frequency axis: `at` (0.0 left edge, 1.0 right edge) keeps its frequency.
@@ -208,6 +257,10 @@ impl ViewModel {
         self.controls.spectrum_zoom = (from, from + width);
     }
 }
+
+const LEVEL_STEP_DB: f64 = 5.0;
+/// Less would make colours of noise.
+const LEVELS_DB_MIN: f64 = 30.0;
 
 /// A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few.
 fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column<f32>> {
@@ -238,6 +291,7 @@ mod tests {
     use crate::data::feed::ScopeFeed;
     use crate::data::status::SourceStatus;
     use crate::model::action::Action;
+    use crate::model::fields::Field;
     use crate::model::options::ViewOptions;
     use crate::testing::batch;
 
@@ -253,7 +307,7 @@ mod tests {
         }
         feed.finish();
         let mut options = ViewOptions::new(SourceStatus::default);
-        (options.spectrum, options.span) = (true, Some(4.0));
+        (options.initial.spectrum, options.initial.span) = (true, Some(4.0));
         let mut model = ViewModel::new(link, options, crate::png::encode);
         model.act(Action::Waterfall);
         model
@@ -293,6 +347,32 @@ mod tests {
             let expected = if is_held { 0.5156 } else { -0.984 };
             assert!((lane_at - expected).abs() < 0.05, "{is_held}: {lane_at}");
         }
+    }
+
+    #[test]
+    fn levels_of_the_waterfall_follow_its_noise_floor_until_they_are_set() {
+        let mut model = model();
+        for _ in 0..3 {
+            model.request(400);
+            model.refresh();
+        }
+        let auto = model.waterfall_range();
+        let waterfall = model.seen.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
+        let levels: Vec<f32> = waterfall.cells.iter().copied().filter(|db| db.is_finite()).collect();
+        let highest = f64::from(levels.iter().copied().fold(f32::MIN, f32::max));
+        assert!(auto.top >= highest && auto.top <= highest + 5.0, "{auto:?} {highest}");
+        let floor = f64::from(floor_dbfs(&levels)).max(-190.0);
+        assert!(auto.bottom <= floor && auto.bottom >= floor - 10.0, "{auto:?} {floor}");
+        assert_eq!(model.waterfall_range(), auto);
+        model.set_field(Field::LevelBottom, "-80").unwrap();
+        assert!(model.set_field(Field::LevelTop, "-79.5 dB").is_err());
+        model.set_field(Field::LevelTop, "-20 dB").unwrap();
+        assert_eq!(model.waterfall_range(), ValueRange { bottom: -80.0, top: -20.0 });
+        assert_eq!(model.field_text(Field::LevelBottom), "-80 dB");
+        model.act(Action::LevelsAuto);
+        assert_eq!(model.waterfall_range(), auto);
+        model.act(Action::LevelsAuto);
+        assert_eq!(model.controls.levels, Some(auto), "what was seen stays");
     }
 
     #[test]

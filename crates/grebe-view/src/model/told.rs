@@ -29,11 +29,15 @@ impl ViewModel {
         let told = channels.iter().map(|channel| LaneTold::of(channel, samples::zero(format))).collect();
         let level = |model: &ViewModel| {
             let TriggerSettings { lane, coupling, .. } = model.controls.trigger.settings;
-            Some(level_count(model.options.trigger.level?, &model.controls.lanes.setup(lane), coupling))
+            Some(level_count(
+                model.options.initial.trigger.level?,
+                &model.controls.lanes.setup(lane),
+                coupling,
+            ))
         };
         let hysteresis = |model: &ViewModel| {
             let setup = model.controls.lanes.setup(model.controls.trigger.settings.lane);
-            Some(distance_count(model.options.trigger.hysteresis?, &setup))
+            Some(distance_count(model.options.initial.trigger.hysteresis?, &setup))
         };
         let (level_before, hysteresis_before) = (level(self), hysteresis(self));
         self.controls.lanes.hear(told);
@@ -195,9 +199,9 @@ mod tests {
     #[test]
     fn what_the_stream_says_is_shown_and_what_a_person_set_stays() {
         let mut given = options();
-        given.channels =
+        given.initial.channels =
             vec![ChannelSetup::default(), ChannelSetup { name: "chest".into(), ..Default::default() }];
-        given.trigger.level = Some(1.2e-3);
+        given.initial.trigger.level = Some(1.2e-3);
         let model = model(given, &[ecg()]);
         let [first, second] = [0, 1].map(|channel| model.setup(LaneId::real(channel)));
         assert_eq!(

@@ -67,6 +67,11 @@ impl ValueRange {
         ValueRange { bottom: at(-half), top: at(half) }
     }
 
+    /// Levels in decibels that can be told apart; `None`: they cannot.
+    pub(crate) fn of_levels(bottom: f64, top: f64) -> Option<ValueRange> {
+        (bottom.is_finite() && top.is_finite() && top >= bottom + 1.0).then_some(ValueRange { bottom, top })
+    }
+
     /// The value at a part of the height: 0.0 bottom, 1.0 top.
     pub(crate) fn at(&self, part: f64) -> f64 {
         self.bottom + part * self.height()

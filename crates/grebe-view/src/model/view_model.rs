@@ -78,6 +78,7 @@ impl ViewModel {
         if self.controls.is_measuring {
             let scales = self.lanes_shown().map(|lane| (lane, self.unresolved_setup(lane).dc_scale()));
             viewport.measure = Some(Arc::new(scales.collect()));
+            viewport.against = self.controls.against;
         }
         if self.controls.show.persistence {
             let range = |lane: LaneId| {

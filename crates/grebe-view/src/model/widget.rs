@@ -1,5 +1,6 @@
 //! What can be pressed or typed into: every front end draws it in its own way.
 
+use grebe_scope::Slope;
 use grebe_scope::raster::Color;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub(crate) enum Press {
     /// The part of the signal that the trigger sees.
     Coupling(TriggerCoupling),
     EndFind,
+    /// Searches for what the form says; the direction that it says.
+    Find,
+    FindSlope(Slope),
     /// The waveform of the generator.
     Wave(String),
     /// Opens or closes what can be changed at the source.

@@ -58,6 +58,11 @@ pub(super) enum Deed {
         which: usize,
         at: f64,
     },
+    /// Drags a marker of the spectrum: to a part of what is shown.
+    Marker {
+        which: usize,
+        at: f64,
+    },
     /// The shown part of the spectrum.
     Frequencies(f64, f64),
     /// The pointer is over this part of the plot, or nowhere.

@@ -60,6 +60,7 @@ impl Drawn {
         let count = model.seen.picture.lanes.len();
         let is_overlay = model.controls.show.overlay;
         let height = sizes.plot.1 / if is_overlay { 1.0 } else { count.max(1) as f32 };
+        let height = height.max(LANE_HEIGHT_MIN);
         let lanes = (0..count).map(|place| Lane::of(model, place, height)).collect();
         let (start, end, ticks) = model.axis();
         let unit = model.seen.picture.axis_unit();
@@ -172,5 +173,7 @@ pub(super) fn rounded(part: f64) -> f64 {
 }
 
 const NAMES: [&str; 2] = ["A", "B"];
+/// Lower ones scroll, in points.
+const LANE_HEIGHT_MIN: f32 = 44.0;
 /// A narrower gap has no room for words.
 const NAMED_MIN: f64 = 0.02;

@@ -26,6 +26,7 @@ pub(super) struct Spectrum {
     ticks: Vec<(f64, String)>,
     peaks: Vec<Peak>,
     harmonics: Vec<(f64, String, Rgb)>,
+    markers: Vec<(f64, &'static str)>,
     colors: Vec<(usize, Rgb)>,
     empty: &'static str,
 }
@@ -48,6 +49,8 @@ pub(super) struct Waterfall {
     top: f64,
     ticks: Vec<(f64, String)>,
     ages: Vec<(f64, String)>,
+    /// Heights of the bar of levels.
+    levels: Vec<(f64, String)>,
 }
 
 /// What one lane over another stands on.
@@ -109,6 +112,7 @@ impl Spectrum {
             levels: placed(range, &ticks, "dB"),
             ticks: frequencies(model, width),
             peaks: peaks.collect(),
+            markers: model.marker_marks().into_iter().map(|(at, name)| (rounded(at), name)).collect(),
             harmonics: harmonics.map(|it| (rounded(it.part), it.label(), color)).collect(),
             colors: channels.map(|it| (it.channel, channel_color(model, it.channel))).collect(),
             empty: if is_empty { "no run of samples without a gap is long enough yet" } else { "" },
@@ -121,28 +125,25 @@ impl Waterfall {
         if !model.controls.show.waterfall {
             return None;
         }
-        let range = model.spectrum_range();
+        let range = model.waterfall_range();
         let (width, height) = sizes.waterfall;
-        let view = model.seen.picture.spectrum.clone();
-        let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
-        let mut words = model.channel_label(model.selected().channel);
-        if let Some(sampled) = waterfall.and_then(|waterfall| waterfall.words()) {
-            words = format!("{words}  {sampled}");
-        }
-        let ages = waterfall.map(|waterfall| {
-            let seconds = waterfall.span_samples / model.seen.picture.rate_or_one();
+        let levels = Ticks::new(range.bottom, range.top, (height / 24.0).clamp(2.0, 8.0) as u32);
+        let label = model.channel_label(model.selected().channel);
+        let words = [label].into_iter().chain(model.waterfall_words()).collect::<Vec<_>>().join("  ");
+        let ages = model.waterfall_times().map(|times| {
             let unit = model.seen.picture.axis_unit();
-            let ticks = Ticks::of_unit(-seconds, 0.0, (height / 24.0).clamp(3.0, 6.0) as u32, unit);
-            placed(ValueRange { bottom: -seconds, top: 0.0 }, &ticks, unit)
+            let ticks = Ticks::of_unit(times.bottom, times.top, (height / 24.0).clamp(3.0, 6.0) as u32, unit);
+            placed(times, &ticks, unit)
         });
         Some(Waterfall {
             words,
-            controls: waterfall_controls(),
+            controls: waterfall_controls(model),
             zoom: model.controls.spectrum_zoom,
             bottom: range.bottom,
             top: range.top,
             ticks: frequencies(model, width),
             ages: ages.unwrap_or_default(),
+            levels: placed(range, &levels, "dB"),
         })
     }
 }

@@ -211,6 +211,7 @@ impl PageSession {
                     model.controls.cursors.set_value(which % 2, range.at(at.clamp(0.0, 1.0)));
                 }
             }
+            Deed::Marker { which, at } => model.drag_marker(which % 2, at),
             Deed::Frequencies(from, to) if from >= 0.0 && to <= 1.0 && to - from >= 1e-4 => {
                 model.controls.spectrum_zoom = (from, to);
             }
@@ -324,7 +325,7 @@ impl PageSession {
 fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Shared>) -> ViewOptions {
     let status = Arc::clone(shared);
     let mut options = ViewOptions::new(move || lock(&status.status).clone());
-    options.channels = offer.channels.iter().map(setup_of).collect();
+    options.initial.channels = offer.channels.iter().map(setup_of).collect();
     let controls = offer.controls.for_viewer(right, &shared.changed);
     (options.generator, options.receiver, options.keeper) =
         (controls.generator, controls.receiver, controls.keeper);

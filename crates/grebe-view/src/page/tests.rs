@@ -142,7 +142,7 @@ fn the_words_of_a_page_are_those_of_every_front_end() {
     page.until(&mut feed, "a table", |page| page.table("measurements").is_some());
     // The same scope as the terminal has it.
     let mut options = ViewOptions::new(SourceStatus::default);
-    options.channels = vec![crate::model::channel::ChannelSetup {
+    options.initial.channels = vec![crate::model::channel::ChannelSetup {
         name: "probe".into(),
         unit: "V".into(),
         scale: 0.001,

@@ -7,7 +7,6 @@ use super::asked::Sizes;
 use super::panes::{Spectrum, Waterfall, Xy};
 use crate::data::picture::LaneColumns;
 use crate::data::trigger::TriggerState;
-use crate::model::action::Question;
 use crate::model::action::{Action, SaveWhat};
 use crate::model::bars::{trigger_modes, views};
 use crate::model::channel::ThemeChoice;
@@ -68,6 +67,8 @@ struct Theme {
     dim: Rgb,
     gap: Rgb,
     cursor: Rgb,
+    /// Colours of levels, from the lowest to the highest: between them, others.
+    ramp: Vec<Rgb>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -163,6 +164,7 @@ impl Theme {
             dim: rgb(colors.text_dim),
             gap: rgb(colors.gap),
             cursor: rgb(colors.cursor),
+            ramp: colors.ramp().iter().step_by(5).copied().map(rgb).collect(),
         }
     }
 }
@@ -251,8 +253,8 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
     let is_open = model.controls.show.segments;
     row.push(Widget::toggle("triggers", "the last triggers, to go to each  (g)", Action::Segments, is_open));
     if model.has_finder() {
-        let ask = Action::Ask(Question::Find);
-        row.push(Widget::toggle("find", "search all of the history  (\")", ask, model.open.found.is_some()));
+        let title = "search all of the history, by a form; in words  (\")";
+        row.push(Widget::toggle("find", title, Action::Find, model.open.find_form.is_some()));
     }
     if let Some(trigger) = &model.seen.hud.trigger {
         let class = match trigger.state {
@@ -324,15 +326,25 @@ fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str
         ("wheel", "time span, frequency range"),
         ("drag", "back / forward; levels, cursors"),
         ("shift drag", "zoom into a stretch; or with the right button"),
-        ("two fingers", "zoom and move"),
         ("strip below", "click or drag: there in the history"),
         ("wheel left", "scale of a channel"),
         ("click a name", "settings of the channel"),
+        ("shift wheel", "scroll the lanes"),
         ("double click", "to the newest samples"),
+    ];
+    let fingers = [
+        ("drag", "back / forward in time, frequencies"),
+        ("two fingers", "zoom and move"),
+        ("drag a mark", "cursors, markers, trigger level and place"),
+        ("strip below", "tap or drag: there in the history"),
+        ("tap a name", "settings of the channel"),
+        ("right edge", "scroll lanes that have no room"),
+        ("pause, go on", "hold the picture; to the newest samples"),
+        ("settings", "all settings, to choose"),
     ];
     let lines = |group: &crate::model::keys::KeyGroup| {
         group.keys.iter().map(|line| (line.shown, line.words)).collect()
     };
     let groups = keys(model).map(|group| (group.title, lines(group)));
-    groups.chain([("mouse, fingers", mouse.to_vec())]).collect()
+    groups.chain([("mouse", mouse.to_vec()), ("fingers", fingers.to_vec())]).collect()
 }

@@ -167,7 +167,8 @@ fn cursors<'a>(model: &ViewModel, changes: &'a [(f64, String)], start: f64, end:
 fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
     let range = model.spectrum_range();
-    let traces = model.spectrum_traces(raster::plot_columns_beside(size.width, size.label_chars));
+    let right = levels_width(model);
+    let traces = model.spectrum_traces(raster::plot_columns_beside(size.width - right, size.label_chars));
     let layers: Vec<Layer<'_, f32>> = traces
         .iter()
         .map(|trace| Layer {
@@ -185,16 +186,25 @@ fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Err
     };
     let peaks = model.peak_rows(if layers.len() > 1 { 1 } else { 3 });
     let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
-    let header: Vec<String> =
+    let rows = model.cursor_rows();
+    let mut header: Vec<String> =
         [format!("spectrum: {}", model.spectrum_words())].into_iter().chain(peaks).collect();
+    if model.controls.markers.is_some() {
+        header.extend(rows.iter().map(|row| {
+            format!("{} A {} B {} \u{394} {}", row.cells[0], row.cells[1], row.cells[2], row.cells[3])
+        }));
+    }
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let (start, end, unit, _) = model.spectrum_axis(10);
     let harmonics = model.harmonics();
     let labels: Vec<String> = harmonics.iter().map(Harmonic::label).collect();
     let at = |part: f64| start + part * (end - start);
-    let marks: Vec<Cursor<'_>> =
-        harmonics.iter().zip(&labels).map(|(it, label)| Cursor { at: at(it.part), label }).collect();
+    let markers = model.marker_marks();
+    let marks = harmonics.iter().zip(&labels).map(|(it, label)| Cursor { at: at(it.part), label });
+    let marks = marks.chain(markers.iter().map(|&(part, label)| Cursor { at: at(part), label }));
+    let marks: Vec<Cursor<'_>> = marks.collect();
     let picture = raster::Picture {
+        right,
         cursors: &marks,
         header: &header,
         lanes: &[lane],
@@ -206,15 +216,14 @@ fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Err
 
 fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
-    let range = model.spectrum_range();
+    let range = model.waterfall_range();
     let (start, end, unit, _) = model.spectrum_axis(10);
     let mut cells = Vec::new();
     let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
     let words = model.waterfall_words();
     if let Some(waterfall) = model.seen.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
         let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
-        // Not-a-number, where samples are missing, stays dark.
-        cells = waterfall.cells.iter().map(|db| if db.is_nan() { 0.0 } else { bright(db) }).collect();
+        cells = waterfall.cells.iter().map(|db| if db.is_nan() { f32::NAN } else { bright(db) }).collect();
         columns = waterfall.width;
         name = model.channel_label(waterfall.channel);
         color = channel_color(model, waterfall.channel, &theme);
@@ -227,12 +236,19 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
     };
     let picture = raster::Picture {
+        levels: Some(Axis { start: range.bottom, end: range.top, unit: "dB" }),
+        right: levels_width(model),
         header: &header,
         lanes: &[lane],
         axis: Axis { start, end, unit },
         ..size.picture(theme)
     };
     Ok(picture.draw()?)
+}
+
+/// Room for the bar of levels: spectrum and waterfall have one axis.
+fn levels_width(model: &ViewModel) -> u32 {
+    if model.controls.show.waterfall { raster::LEVELS_WIDTH } else { 0 }
 }
 
 /// One lane over another, in a plot as wide as the others: its axes reach as far as they must for circles to be round.

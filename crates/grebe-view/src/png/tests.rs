@@ -21,8 +21,9 @@ fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
     feed.ingest(&testing::sine_batch(0, 2, 2000, 1e3)).unwrap();
     feed.finish();
     let path = folder.join("scope.png");
-    let picture =
-        render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png)).unwrap().0;
+    let picture = render_png(&link, options(), &PngOptions::new(&path), |png| std::fs::write(&path, png))
+        .unwrap()
+        .picture;
     assert_eq!(picture.lanes.len(), 2);
     assert!(fs::read(&path).unwrap().starts_with(b"\x89PNG"));
     let nowhere = folder.join("no/such.png");
@@ -45,7 +46,7 @@ fn pictures_are_as_they_were_designed() {
         }
         feed.finish();
         let mut options = options();
-        (options.theme, options.span) = (Some(theme), Some(2.0));
+        (options.initial.theme, options.initial.span) = (Some(theme), Some(2.0));
         let mut model = ViewModel::new(link, options, encode);
         for (keys, what) in [("v", "traces"), ("mc", "trigger"), ("fw", "spectrum")] {
             for key in keys.chars() {
@@ -87,10 +88,10 @@ fn drawn(pause_after: u64) -> Picture {
         }
     });
     let mut options = options();
-    (options.spectrum, options.span) = (true, Some(0.1));
+    (options.initial.spectrum, options.initial.span) = (true, Some(0.1));
     let day = Duration::from_secs(86_400);
     let png = PngOptions { measure: true, after: day, ..PngOptions::new("one.png") };
-    let (picture, _) = render_png(&link, options, &png, |_| Ok(())).unwrap();
+    let picture = render_png(&link, options, &png, |_| Ok(())).unwrap().picture;
     source.join().unwrap();
     picture
 }

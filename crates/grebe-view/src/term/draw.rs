@@ -2,6 +2,7 @@
 
 mod dots;
 mod help;
+mod tables;
 
 use grebe_scope::Ticks;
 use grebe_scope::raster::{Color as ScopeColor, Theme};
@@ -16,9 +17,7 @@ use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
-use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::seen::hud::{RunState, Tone};
-use crate::model::signals::SIGNAL_COLUMNS;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 use dots::Dots;
@@ -299,6 +298,15 @@ impl<'a> ScopeScreen<'a> {
             let room = usize::from(plot.right().saturating_sub(x));
             buf.set_stringn(x, plot.bottom() - 1, harmonic.label(), room, Style::new().fg(color));
         }
+        for (part, name) in
+            self.model.marker_marks().into_iter().filter(|(part, _)| (0.0..1.0).contains(part))
+        {
+            let x = plot.x + (f64::from(plot.width) * part) as u16;
+            for y in plot.top()..plot.bottom() {
+                buf[(x, y)].set_symbol("\u{2502}").set_style(Style::new());
+            }
+            buf.set_stringn(x, plot.bottom() - 1, name, 1, Style::new());
+        }
         let peaks = self.model.peak_rows(1).into_iter().map(|row| row.cells.join(" "));
         let words = [format!(" {}", self.model.spectrum_words())].into_iter().chain(peaks);
         let words: Vec<String> = words.collect();
@@ -306,45 +314,6 @@ impl<'a> ScopeScreen<'a> {
         let width = (words.chars().count() as u16).min(plot.width);
         buf.set_stringn(plot.right() - width, plot.y, words, usize::from(width), Style::new());
         self.axis_labels(Rect { y: lane.bottom(), height: 1, ..area }, [start, end], &ticks, unit, 1, buf);
-    }
-
-    /// What was searched, and the tables that are on: cursors, measurements, trigger rate.
-    fn table_lines(&self, width: u16) -> Vec<Line<'static>> {
-        let found = self.model.found_line();
-        let found = found.map(|line| Line::styled(format!(" find {line}"), Style::new().fg(Color::Yellow)));
-        let mut lines: Vec<Line<'static>> = found.into_iter().collect();
-        let mut add = |width: usize, names: Vec<&str>, rows: Vec<Row>| {
-            if rows.is_empty() {
-                return;
-            }
-            lines.push(Line::styled(cells(width, names.into_iter()), self.dim()));
-            lines.extend(rows.into_iter().map(|row| {
-                let color = row.lane.map_or(Color::Reset, |lane| self.trace_color(lane));
-                Line::styled(cells(width, row.cells.iter().map(String::as_str)), Style::new().fg(color))
-            }));
-        };
-        // Cursors have all digits.
-        add(14, vec!["", "A", "B", "\u{394}"], self.model.cursor_rows());
-        if self.model.controls.is_measuring {
-            let words = self.model.measured_words();
-            let columns = self.model.quantity_columns();
-            let rows = [self.model.measurement_rows(), self.model.statistics_rows()];
-            // Sixteen columns are wider than most terminals: the rest goes below.
-            let in_a_row = (usize::from(width) / 12).saturating_sub(1).max(1);
-            for (part, quantities) in columns.chunks(in_a_row).enumerate() {
-                let names =
-                    [words.as_str()].into_iter().chain(quantities.iter().map(|quantity| quantity.name()));
-                let names: Vec<&str> = names.collect();
-                let cells = 1 + part * in_a_row..1 + part * in_a_row + quantities.len();
-                for rows in &rows {
-                    let rows = rows.iter().map(|row| Row { cells: row.part(cells.clone()), ..*row });
-                    add(11, names.clone(), rows.collect());
-                }
-            }
-            add(13, SIGNAL_COLUMNS.to_vec(), self.model.signal_rows());
-            add(11, TRIGGER_COLUMNS.to_vec(), self.model.trigger_rows());
-        }
-        lines
     }
 
     fn grid(&self) -> Style {
@@ -417,7 +386,8 @@ impl Widget for &mut ScopeScreen<'_> {
         first.render(row(area.y), buf);
         second.render(row(area.y + 1), buf);
         let table = self.table_lines(area.width);
-        let below = (table.len() as u16).min(area.height - 6);
+        let below = (table.len() as u16).min((area.height - 6) / 2 + (area.height - 6) % 2);
+        let table = self.page_of(table, usize::from(below));
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.model.seen.picture.lanes.len() as u16;
         let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
@@ -450,10 +420,6 @@ impl Widget for &mut ScopeScreen<'_> {
         choices::list(self.model, lanes, buf);
         choices::prompt(self.model, lanes, buf);
     }
-}
-
-fn cells<'a>(width: usize, cells: impl Iterator<Item = &'a str>) -> String {
-    cells.map(|cell| format!(" {cell:>width$}")).collect()
 }
 
 /// State, a space, and the source.

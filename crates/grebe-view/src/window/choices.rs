@@ -39,10 +39,13 @@ impl ScopePanes {
             None => (Align2::CENTER_TOP, plot.center_top() + vec2(0.0, 8.0)),
         };
         let theme = self.theme();
-        let area =
-            egui::Area::new(self.id.with("list")).order(egui::Order::Foreground).pivot(pivot).fixed_pos(at);
+        let area = egui::Area::new(self.id.with(("list", list.setting.title())))
+            .order(egui::Order::Foreground)
+            .pivot(pivot)
+            .fixed_pos(at);
         let shown = area.constrain(true).show(ui.ctx(), |ui| {
             egui::Frame::popup(ui.style()).show(ui, |ui| {
+                ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
                 ui.label(RichText::new(self.model.list_title()).color(color32(theme.text_dim)));
                 let room = (ui.ctx().content_rect().height() - 80.0).max(60.0);
                 egui::ScrollArea::vertical().max_height(room).show(ui, |ui| {

@@ -2,33 +2,31 @@
 
 use eframe::egui::{self, RichText};
 
-use super::labels::name_it;
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::finding::FoundEvent;
 use crate::model::action::Action;
 use crate::model::action::Question;
+use crate::model::panels;
+use crate::model::widget::Widget;
 
 impl ScopePanes {
     pub(super) fn found_panel(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
-        let Some(found) = &self.model.open.found else {
+        let Some(panel) = panels::panels(&self.model).into_iter().find(|panel| panel.name == "find") else {
             self.listed_event = None;
             return;
         };
-        let (words, state, is_over) = (found.words.clone(), found.state_words(), found.is_over());
-        let events = found.events.len();
-        let mut is_ended = false;
-        ui.horizontal(|ui| {
-            ui.label(RichText::new("found").strong().color(color32(theme.text)));
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                let (mark, hint) =
-                    if is_over { ("\u{d7}", "close  (esc)") } else { ("end", "look no further  (esc)") };
-                let end = ui.small_button(mark).on_hover_text(hint);
-                name_it(&end, if is_over { "close the search" } else { "end the search" });
-                is_ended = end.clicked();
-            });
-        });
+        let close =
+            if panel.close.title.starts_with("close") { "close the search" } else { "end the search" };
+        self.panel_head(ui, "find", &Widget { title: close.into(), ..panel.close });
+        let form = panels::find_rows(&self.model);
+        if let Some((last, fields)) = form.split_last() {
+            self.columns(ui, "find form", 4.0, fields);
+            ui.horizontal(|ui| self.widgets(ui, last));
+        }
+        let Some(found) = &self.model.open.found else { return };
+        let (words, state, events) = (found.words.clone(), found.state_words(), found.events.len());
         if ui
             .button(RichText::new(words).monospace())
             .on_hover_text("search for something else  (\")")
@@ -42,9 +40,6 @@ impl ScopePanes {
             self.button(ui, "later", "what was found behind it  (})", Action::Segment(1));
         });
         self.found_rows(ui, events);
-        if is_ended {
-            self.model.end_find();
-        }
     }
 
     /// As many lines as there is room for: a list of thousands is laid out in no picture.

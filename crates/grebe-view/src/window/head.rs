@@ -18,6 +18,10 @@ use crate::model::setting::Setting;
 impl ScopePanes {
     /// What does not fit into a row goes to another; nothing lies over anything else.
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
+        let size = ui.available_size();
+        if size.x < SMALL.x || size.y < SMALL.y {
+            return self.small_head(ui);
+        }
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
             let has_room = ui.horizontal(|ui| {
                 self.state_chip(ui);
@@ -54,6 +58,25 @@ impl ScopePanes {
                 ui.horizontal(|ui| self.facts(ui));
                 ui.horizontal_wrapped(|ui| self.trigger(ui));
             }
+        });
+    }
+
+    /// Two rows that scroll: in a small window, the traces have the rest.
+    fn small_head(&mut self, ui: &mut egui::Ui) {
+        egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 4)).show(ui, |ui| {
+            ui.horizontal(|ui| {
+                self.state_chip(ui);
+                let hud = &self.model.seen.hud;
+                let words = format!("{}  {}", elided(&hud.source, SOURCE_CHARS_MAX), hud.stream);
+                ui.add(egui::Label::new(words).truncate());
+            });
+            let row = egui::ScrollArea::horizontal().id_salt(self.id.with("head"));
+            row.scroll_bar_visibility(egui::scroll_area::ScrollBarVisibility::AlwaysHidden).show(ui, |ui| {
+                ui.horizontal(|ui| {
+                    self.buttons(ui);
+                    self.trigger(ui);
+                });
+            });
         });
     }
 
@@ -295,6 +318,7 @@ const GAP: f32 = 9.0;
 const LOST_WIDTH: f32 = 52.0;
 const DOTS_WIDTH: f32 = 24.0;
 /// Of the source's name in the head.
+const SMALL: egui::Vec2 = egui::vec2(640.0, 400.0);
 const SOURCE_CHARS_MAX: usize = 40;
 
 const CURSORS: [(&str, Action); 2] = [

@@ -1,7 +1,7 @@
 //! Where the panes of one scope stand.
 
 use eframe::egui;
-use egui_tiles::{Container, Tile, Tiles, Tree};
+use egui_tiles::{Container, Tile, TileId, Tiles, Tree};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pane {
@@ -12,6 +12,10 @@ pub(super) enum Pane {
 }
 
 pub(super) struct Layout {
+    column: TileId,
+    traces: TileId,
+    /// Whether the panes below the traces have as much as these.
+    is_low: bool,
     pub(super) tree: Tree<Pane>,
 }
 
@@ -24,12 +28,23 @@ impl Layout {
         let column = tiles.insert_vertical_tile(vec![traces, spectrum, waterfall]);
         let root = tiles.insert_horizontal_tile(vec![column, xy]);
         let mut tree = Tree::new(id, root, tiles);
-        for (container, tile, share) in [(column, traces, 1.7), (root, column, 1.8)] {
+        for (container, tile, share) in [(column, traces, TRACES_SHARE), (root, column, 1.8)] {
             if let Some(Tile::Container(Container::Linear(linear))) = tree.tiles.get_mut(container) {
                 linear.shares.set_share(tile, share);
             }
         }
-        Layout { tree }
+        Layout { column, traces, is_low: false, tree }
+    }
+
+    /// Where the column is low, the traces have no more of it than each pane below them. What a person has set stays until that changes.
+    pub(super) fn fit(&mut self, height: f32, below: [bool; 2]) {
+        let below = below.into_iter().filter(|is_shown| *is_shown).count() as f32;
+        let is_low = height / (TRACES_SHARE + below) < PANE_HEIGHT_MIN;
+        if is_low != std::mem::replace(&mut self.is_low, is_low)
+            && let Some(Tile::Container(Container::Linear(column))) = self.tree.tiles.get_mut(self.column)
+        {
+            column.shares.set_share(self.traces, if is_low { 1.0 } else { TRACES_SHARE });
+        }
     }
 
     pub(super) fn set_visible(&mut self, pane: Pane, is_visible: bool) {
@@ -38,6 +53,11 @@ impl Layout {
         }
     }
 }
+
+/// Beside 1 for each pane below them.
+const TRACES_SHARE: f32 = 1.7;
+/// With its head and its axis, in points.
+const PANE_HEIGHT_MIN: f32 = 170.0;
 
 impl Pane {
     pub(super) fn name(self) -> &'static str {

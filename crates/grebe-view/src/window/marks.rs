@@ -6,15 +6,15 @@ use super::labels::{label_font, name_slider, value_tag};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::lane::LaneId;
+use crate::model::readout::Row;
 
 impl ScopePanes {
     pub(super) fn cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         self.time_cursors(ui, plot);
         self.value_cursors(ui, plot);
-        let is_on =
-            self.model.controls.cursors.times.is_some() || self.model.controls.cursors.values.is_some();
-        if is_on {
-            self.cursor_table(ui, plot);
+        let rows = self.model.cursor_rows();
+        if !rows.is_empty() {
+            self.cursor_table(ui, plot, &rows);
         }
     }
 
@@ -121,9 +121,8 @@ impl ScopePanes {
         }
     }
 
-    fn cursor_table(&self, ui: &egui::Ui, plot: Rect) {
+    fn cursor_table(&self, ui: &egui::Ui, plot: Rect, rows: &[Row]) {
         let theme = self.theme();
-        let rows = self.model.cursor_rows();
         egui::Area::new(self.id.with("cursor table"))
             .pivot(egui::Align2::RIGHT_TOP)
             .fixed_pos(plot.right_top() + vec2(-12.0, 10.0))
@@ -134,7 +133,7 @@ impl ScopePanes {
                     .stroke(egui::Stroke::new(1.0, color32(theme.grid_zero)))
                     .corner_radius(4)
                     .inner_margin(8)
-                    .show(ui, |ui| self.table(ui, "cursors", &["", "A", "B", "\u{394}"], &rows));
+                    .show(ui, |ui| self.table(ui, "cursors", &["", "A", "B", "\u{394}"], rows));
             });
     }
 
@@ -214,7 +213,7 @@ impl ScopePanes {
 }
 
 /// A and B are told apart by their dashes too.
-fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
+pub(super) fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
     let dash = if which == 0 { 9.0 } else { 4.0 };
     ui.painter().extend(Shape::dashed_line(&ends, egui::Stroke::new(1.0, color), dash, 4.0));
 }
@@ -223,4 +222,4 @@ fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
 const LABEL_ROWS: usize = 4;
 const NAMES: [&str; 2] = ["A", "B"];
 /// Width of the area around a line in which the pointer takes hold of it, in points.
-const GRIP: f32 = 11.0;
+pub(super) const GRIP: f32 = 11.0;

@@ -17,6 +17,7 @@ use crate::model::channel::ThemeChoice;
 use crate::model::options::ViewOptions;
 use crate::model::seen::hud::{RunState, STALE_NS};
 use crate::model::setting::Setting;
+use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 use crate::png;
 
@@ -27,7 +28,7 @@ pub(super) struct ScopePanes {
     /// `None` while it is being drawn.
     pub(super) layout: Option<Layout>,
     /// The waterfall's texture: its number, what its colours mean, and the texture.
-    pub(super) waterfall: Option<(u64, i32, TextureHandle)>,
+    pub(super) waterfall: Option<((u64, ValueRange, ThemeChoice), TextureHandle)>,
     /// The texture of one lane over another: which view in which theme.
     pub(super) xy_texture: Option<((u64, ThemeChoice), TextureHandle)>,
     /// The textures of the densities, and the number of the view that they are of.
@@ -35,6 +36,9 @@ pub(super) struct ScopePanes {
     pub(super) persistence_number: u64,
     /// Left of the plots, for their labels.
     pub(super) gutter: f32,
+    /// Heights of the plots of traces and spectrum in the last frame.
+    #[cfg(test)]
+    pub(super) pane_heights: [f32; 2],
     /// How far the lanes are scrolled, in points, and the one that was last brought into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<LaneId>,
@@ -80,6 +84,8 @@ impl ScopePanes {
             densities: Default::default(),
             persistence_number: 0,
             gutter: GUTTER_MIN,
+            #[cfg(test)]
+            pane_heights: [0.0; 2],
             lanes_offset: 0.0,
             lanes_selected: None,
             box_from: None,

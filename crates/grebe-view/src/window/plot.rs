@@ -15,6 +15,10 @@ impl ScopePanes {
     pub(super) fn plot(&mut self, ui: &mut egui::Ui, area: Rect) {
         let response = ui.allocate_rect(area, Sense::click_and_drag());
         let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
+        #[cfg(test)]
+        {
+            self.pane_heights[0] = plot.height();
+        }
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return;
         }

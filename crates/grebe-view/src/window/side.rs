@@ -16,7 +16,15 @@ use crate::model::widget::{Press, Widget};
 impl ScopePanes {
     pub(super) fn side_width(&self) -> f32 {
         let show = self.model.controls.show;
-        if show.channel_panel || show.segments || self.model.open.found.is_some() { WIDTH } else { 0.0 }
+        if show.channel_panel
+            || show.segments
+            || self.model.open.found.is_some()
+            || self.model.open.find_form.is_some()
+        {
+            WIDTH
+        } else {
+            0.0
+        }
     }
 
     pub(super) fn side(&mut self, ui: &mut egui::Ui, area: Rect) {

@@ -2,17 +2,19 @@
 
 use eframe::egui::{self, Align2, Color32, ColorImage, Pos2, Rect, Sense, TextureOptions, pos2, vec2};
 use egui_tiles::UiResponse;
-use grebe_scope::raster::Color;
+use grebe_scope::raster::Theme;
 use grebe_scope::{Engineering, Ticks};
 
-use super::labels::{AXIS_HEIGHT, axis_labels, label_font, level_labels, value_tag, wheel_steps};
+use super::labels::{
+    AXIS_HEIGHT, axis_labels, label_font, level_labels, name_slider, value_tag, wheel_steps,
+};
 use super::lanes::{Lane, LanePainter, color32};
 use super::layout::Pane;
+use super::marks::{GRIP, line};
 use super::panes::ScopePanes;
 use super::quads;
 use crate::data::spectrum::WaterfallView;
 use crate::model::bars;
-use crate::model::channel::ThemeChoice;
 use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
@@ -22,6 +24,10 @@ impl ScopePanes {
         let (area, response) =
             self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
         let plot = self.plot_rect(area);
+        #[cfg(test)]
+        {
+            self.pane_heights[1] = plot.height();
+        }
         if plot.width() < 20.0 || plot.height() < 20.0 {
             return response;
         }
@@ -48,6 +54,7 @@ impl ScopePanes {
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         self.harmonic_marks(ui, plot);
         self.peak_marks(ui, plot, range);
+        self.markers(ui, plot);
         if let Some(pointer) = pointer {
             self.spectrum_readout(ui, plot, pointer, &traces, [start, end], unit);
         }
@@ -82,6 +89,27 @@ impl ScopePanes {
             free_from = left + galley.size().x + 3.0;
             if free_from < plot.right() {
                 ui.painter().galley(pos2(left, plot.top() + 1.0), galley, color);
+            }
+        }
+    }
+
+    /// The markers, which can be dragged.
+    fn markers(&mut self, ui: &egui::Ui, plot: Rect) {
+        let theme = self.theme();
+        let color = color32(theme.cursor);
+        for (which, (part, name)) in self.model.marker_marks().into_iter().enumerate() {
+            if !(0.0..=1.0).contains(&part) {
+                continue;
+            }
+            let x = (plot.left() + plot.width() * part as f32).round();
+            let grip = Rect::from_center_size(pos2(x, plot.center().y), vec2(GRIP, plot.height()));
+            let response = ui.interact(grip, self.id.with(("marker", which)), Sense::drag());
+            name_slider(&response, format!("marker {}", name));
+            let response = response.on_hover_cursor(egui::CursorIcon::ResizeHorizontal);
+            line(ui, [pos2(x, plot.top()), pos2(x, plot.bottom())], which, color);
+            value_tag(ui, &theme, pos2(x - 4.0, plot.bottom() - 22.0), plot, name, color);
+            if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
+                self.model.drag_marker(which, f64::from((pointer.x - plot.left()) / plot.width()));
             }
         }
     }
@@ -168,7 +196,7 @@ impl ScopePanes {
             words = format!("{words}  {sampled}");
         }
         let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
-            let mut controls = bars::waterfall_controls();
+            let mut controls = bars::waterfall_controls(&panes.model);
             controls.reverse();
             panes.widgets(ui, &controls);
         });
@@ -180,11 +208,11 @@ impl ScopePanes {
         self.frequency_pointer(ui, area, plot, "waterfall");
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
-        let range = self.model.spectrum_range();
+        let range = self.model.waterfall_range();
         let view = self.model.seen.picture.spectrum.clone();
         if let Some(waterfall) = view.as_ref().and_then(|view| view.waterfall.as_ref()) {
             self.upload_waterfall(ui.ctx(), waterfall.number, waterfall, range);
-            if let Some((_, _, texture)) = &self.waterfall {
+            if let Some((_, texture)) = &self.waterfall {
                 let (from, to) = self.model.controls.spectrum_zoom;
                 let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
@@ -197,11 +225,33 @@ impl ScopePanes {
             level_labels(ui, &theme, plot, times, &rows, unit);
         }
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
+        self.level_bar(ui, plot, range);
         response
     }
 
+    /// What the colours of levels mean: a bar beside the waterfall.
+    fn level_bar(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
+        let bar =
+            Rect::from_min_max(plot.right_top() + vec2(8.0, 0.0), plot.right_bottom() + vec2(20.0, 0.0));
+        let mut mesh = egui::Mesh::default();
+        for (place, color) in ramp(&self.theme()).into_iter().rev().enumerate() {
+            let y = |place: usize| bar.top() + bar.height() * place as f32 / 256.0;
+            mesh.add_colored_rect(Rect::from_x_y_ranges(bar.x_range(), y(place)..=y(place + 1)), color);
+        }
+        ui.painter().add(mesh);
+        let ticks = Ticks::new(range.bottom, range.top, (plot.height() / 24.0).clamp(2.0, 8.0) as u32);
+        let dim = color32(self.theme().text_dim);
+        for value in ticks.values() {
+            let y = bar.bottom() - bar.height() * range.part_of(value) as f32;
+            let at = pos2(bar.right() + 4.0, y.clamp(bar.top() + 6.0, bar.bottom() - 6.0));
+            ui.painter().text(at, Align2::LEFT_CENTER, ticks.label(value, "dB"), label_font(), dim);
+        }
+    }
+
+    /// Both have one axis: where there is a bar of levels, it has room in both.
     fn plot_rect(&self, area: Rect) -> Rect {
-        Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT))
+        let bar = if self.model.controls.show.waterfall { LEVELS_WIDTH } else { 0.0 };
+        Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0 + bar, AXIS_HEIGHT))
     }
 
     /// Makes a texture of the cells, if they or the meaning of their colours changed.
@@ -213,12 +263,12 @@ impl ScopePanes {
         range: ValueRange,
     ) {
         let choice = self.model.controls.theme;
-        let key = (number, range.bottom as i32 * 2 + choice as i32);
-        if self.waterfall.as_ref().is_some_and(|(number, look, _)| (*number, *look) == key) {
+        let key = (number, range, choice);
+        if self.waterfall.as_ref().is_some_and(|(shown, _)| *shown == key) {
             return;
         }
         let lost = color32(self.theme().gap).gamma_multiply(0.35);
-        let ramp = ramp(choice);
+        let ramp = ramp(&self.theme());
         let pixels = waterfall.cells.iter().map(|&db| match db.is_nan() {
             true => lost,
             false => {
@@ -229,33 +279,22 @@ impl ScopePanes {
         let rows = waterfall.cells.len() / waterfall.width.max(1);
         let image = ColorImage::new([waterfall.width, rows], pixels.collect());
         match &mut self.waterfall {
-            Some((shown, look, texture)) => {
+            Some((shown, texture)) => {
                 texture.set(image, TextureOptions::NEAREST);
-                (*shown, *look) = key;
+                *shown = key;
             }
             None => {
                 let texture = ctx.load_texture("waterfall", image, TextureOptions::NEAREST);
-                self.waterfall = Some((key.0, key.1, texture));
+                self.waterfall = Some((key, texture));
             }
         }
     }
 }
 
-/// Colours from the floor to full scale, each step brighter (darker on light) than the one before.
-pub(super) fn ramp(choice: ThemeChoice) -> Vec<Color32> {
-    let stops = match choice {
-        ThemeChoice::Dark => [(9, 10, 13), (40, 20, 90), (150, 35, 120), (245, 120, 50), (255, 245, 170)],
-        ThemeChoice::Light => [(255, 255, 255), (198, 214, 236), (96, 140, 200), (40, 60, 140), (20, 10, 50)],
-    };
-    let stops = stops.map(|(r, g, b)| Color::rgb(r, g, b));
-    (0..256)
-        .map(|step| {
-            let at = step as f32 / 255.0 * (stops.len() - 1) as f32;
-            let (below, part) = ((at as usize).min(stops.len() - 2), at.fract());
-            let part = if at as usize >= stops.len() - 1 { 1.0 } else { part };
-            let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * part).round() as u8;
-            let (a, b) = (stops[below], stops[below + 1]);
-            Color32::from_rgb(mix(a.r, b.r), mix(a.g, b.g), mix(a.b, b.b))
-        })
-        .collect()
+/// Colours of levels, from the lowest to the highest.
+pub(super) fn ramp(theme: &Theme) -> Vec<Color32> {
+    theme.ramp().iter().copied().map(color32).collect()
 }
+
+/// Of the bar of levels, with its labels.
+const LEVELS_WIDTH: f32 = 62.0;

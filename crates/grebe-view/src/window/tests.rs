@@ -33,8 +33,8 @@ fn panes(theme: ThemeChoice) -> ScopePanes {
         kernel_datagrams: Some(0),
         ..SourceStatus::default()
     });
-    options.theme = Some(theme);
-    options.span = Some(2.0);
+    options.initial.theme = Some(theme);
+    options.initial.span = Some(2.0);
     ScopePanes::new(0, link, options)
 }
 
@@ -59,6 +59,38 @@ fn what_the_scope_knows_can_be_read_without_seeing_it() {
     harness.get_by_label("3 \u{d7} 1 kS/s");
     harness.get_by_label("200 ms/div");
     harness.get_by_label("4 frames");
+}
+
+/// Sizes of what is drawn, asked of what a frame leaves: the traces ask for a column a pixel.
+#[test]
+fn every_size_has_traces_and_room_for_the_spectrum() {
+    for (size, ratio) in
+        [([1600.0, 1000.0], 2.0), ([480.0, 320.0], 1.0), ([320.0, 240.0], 1.0), ([639.0, 700.0], 1.0)]
+    {
+        let mut harness = Harness::builder()
+            .with_size(egui::vec2(size[0], size[1]) / ratio)
+            .with_pixels_per_point(ratio)
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(ThemeChoice::Dark));
+        harness.run();
+        let traces = harness.state().pane_heights[0];
+        assert!(traces >= 100.0, "{size:?}: {traces}");
+        press(&mut harness, "f");
+        let [traces, spectrum] = harness.state().pane_heights;
+        let least = if size[1] >= 700.0 { 100.0 } else { 20.0 };
+        assert!(traces >= least && spectrum >= least, "{size:?}: {traces} {spectrum}");
+    }
+}
+
+#[test]
+fn a_list_is_as_wide_as_its_words_after_a_narrow_one() {
+    let mut harness = dark();
+    press(&mut harness, "b");
+    for _ in 0..2 {
+        harness.key_press(egui::Key::Enter);
+        harness.run();
+    }
+    let line = harness.get_by_label_contains("trigger channel").rect();
+    assert!(line.width() > 150.0 && line.height() < 30.0, "{line:?}");
 }
 
 #[test]
@@ -246,7 +278,7 @@ fn a_generator_is_told_what_a_person_wants() {
 fn a_stream_that_changes_midway_goes_on_as_another_picture_and_says_so() {
     let (mut feed, link) = ScopeFeed::new(1 << 20);
     let mut options = ViewOptions::new(SourceStatus::default);
-    options.span = Some(0.2);
+    options.initial.span = Some(0.2);
     (0..8).for_each(|block| feed.ingest(&sine_batch(block * 50, 2, 50, 1e3)).unwrap());
     let mut harness = harness(ScopePanes::new(0, link, options));
     feed.idle();

@@ -11,6 +11,7 @@ impl ScopePanes {
     pub(super) fn panes(&mut self, ui: &mut egui::Ui, area: Rect) {
         let Some(mut layout) = self.layout.take() else { return };
         let show = self.model.controls.show;
+        layout.fit(area.height(), [show.spectrum, show.waterfall]);
         layout.set_visible(Pane::Spectrum, show.spectrum);
         layout.set_visible(Pane::Waterfall, show.waterfall);
         layout.set_visible(Pane::Xy, show.xy);

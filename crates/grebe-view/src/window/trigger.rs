@@ -8,7 +8,7 @@ use super::lanes::color32;
 use super::panes::ScopePanes;
 use super::style;
 use crate::data::trigger::TriggerState;
-use crate::model::action::{Action, Question};
+use crate::model::action::Action;
 use crate::model::bars::trigger_modes;
 use crate::model::panels::trigger_input;
 use crate::model::setting::Setting;
@@ -22,7 +22,7 @@ impl ScopePanes {
         self.widgets(ui, &modes);
         if self.model.has_finder() {
             let hint = "search all of the history for it  (\")";
-            self.button(ui, "find", hint, Action::Ask(Question::Find));
+            self.button(ui, "find", hint, Action::Find);
         }
         if let Some(trigger) = self.model.seen.hud.trigger.clone() {
             let source = format!("{} {}", trigger.source, trigger.level);

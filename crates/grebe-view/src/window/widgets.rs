@@ -74,7 +74,7 @@ impl ScopePanes {
             None => egui::Button::new(words),
         };
         let button = ui.add_enabled(!widget.is_off, button).on_hover_text(&widget.title);
-        if matches!(widget.words.as_str(), "\u{2212}" | "+") {
+        if matches!(widget.words.as_str(), "\u{2212}" | "+" | "\u{d7}") {
             // A sign alone says nothing to who does not see what it stands beside.
             name_it(&button, widget.title.split("  (").next().unwrap_or_default());
         }

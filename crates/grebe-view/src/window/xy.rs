@@ -75,7 +75,7 @@ impl ScopePanes {
             return;
         }
         // The first colour is that of nothing: the grid is seen through it.
-        let ramp = ramp(choice);
+        let ramp = ramp(&self.theme());
         let color = |&cell: &u8| match cell {
             0 => Color32::TRANSPARENT,
             cell => ramp[64 + usize::from(cell) * 191 / 255],

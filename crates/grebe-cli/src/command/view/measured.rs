@@ -1,11 +1,12 @@
 //! Measurements of a picture, for `--json`.
 
 use grebe_scope::{Band, Quantity};
-use grebe_view::{ChannelSetup, LaneId, Part, Picture, SignalMeasurements, TriggerView};
+use grebe_view::{Drawn, MarkerLevels, Part, SignalMeasurements, TriggerView};
 use serde_json::{Map, Value, json};
 
 /// Measurements of a picture: values in units, seconds, hertz and fractions.
-pub(super) fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)]) -> Value {
+pub(super) fn measurements(drawn: &Drawn) -> Value {
+    let Drawn { picture, setups, markers } = drawn;
     // Only I and Q have frequencies relative to the receiver's.
     let is_two_sided = picture.spectrum.as_ref().is_some_and(|spectrum| spectrum.is_two_sided);
     let centre_hz = picture.description.as_ref().and_then(|it| it.centre_frequency_hz);
@@ -59,6 +60,7 @@ pub(super) fn measurements(picture: &Picture, setups: &[(LaneId, ChannelSetup)])
         "missing_samples": picture.counts.lost_samples + picture.counts.generator_samples,
         "channels": channels.collect::<Vec<_>>(),
         "signals": picture.signals.iter().map(|it| signal(it, picture.rate_or_one(), centre_hz)).collect::<Vec<_>>(),
+        "markers": markers.iter().map(marker).collect::<Vec<_>>(),
         "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
     })
 }
@@ -83,6 +85,17 @@ fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value 
             "thd_db": tone.thd_db,
             "enob": tone.enob,
         })),
+    })
+}
+
+/// Levels of a channel at the markers of the spectrum, and their difference.
+fn marker(levels: &MarkerLevels) -> Value {
+    let [(a_hz, a_dbfs), (b_hz, b_dbfs)] = levels.at;
+    json!({
+        "channel": levels.channel + 1,
+        "a": { "hz": a_hz, "dbfs": a_dbfs },
+        "b": { "hz": b_hz, "dbfs": b_dbfs },
+        "difference": { "hz": b_hz - a_hz, "db": b_dbfs - a_dbfs },
     })
 }
 

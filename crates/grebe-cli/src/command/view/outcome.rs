@@ -11,15 +11,14 @@ use crate::output::{self, note};
 
 /// Reports estimated pictures, and prints the measurements if requested: a list for several streams.
 pub(super) fn print(options: &View, (ending, drawn): (Ending, Vec<Drawn>)) -> Result<Ending> {
-    if drawn.iter().any(|(picture, _)| picture.is_ended && picture.is_estimated) {
+    if drawn.iter().any(|it| it.picture.is_ended && it.picture.is_estimated) {
         note!(
             "grebe: the picture is an estimate, because its samples had not arrived; --after sets the timeout"
         );
     }
-    let absent = absent(options, drawn.iter().filter_map(|(picture, _)| picture.stream));
+    let absent = absent(options, drawn.iter().filter_map(|it| it.picture.stream));
     if options.json {
-        let mut measured: Vec<Value> =
-            drawn.iter().map(|(picture, setups)| measurements(picture, setups)).collect();
+        let mut measured: Vec<Value> = drawn.iter().map(measurements).collect();
         let measured = match measured.len() {
             0 => return Ok(ending),
             1 => measured.swap_remove(0),

@@ -11,7 +11,7 @@ use grebe_stages::Uri;
 use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 
 use super::outcome::print;
-use super::settings::{lanes, setups, surface};
+use super::settings::{initial, surface};
 use crate::cli::{View, ViewTarget};
 use crate::command::remote::settings;
 use crate::command::serve::stdio::{SHOWS, ShowTask};
@@ -129,14 +129,17 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Result<()> 
 fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &View) -> Result<Shown> {
     let name = place.to_string();
     let controls = viewer.take_controls();
-    let given = setups(&options.channels.labels)?;
-    let told = viewer.channels().iter().map(|it| ChannelSetup {
-        name: it.name.clone(),
-        unit: it.unit.clone(),
-        scale: it.scale,
-        offset: it.offset,
-        ..ChannelSetup::default()
-    });
+    let mut initial = initial(options)?;
+    if initial.channels.is_empty() {
+        let told = viewer.channels().iter().map(|it| ChannelSetup {
+            name: it.name.clone(),
+            unit: it.unit.clone(),
+            scale: it.scale,
+            offset: it.offset,
+            ..ChannelSetup::default()
+        });
+        initial.channels = told.collect();
+    }
     let session = match &options.session {
         _ if options.no_session => None,
         Some(path) => Some(path.clone()),
@@ -145,16 +148,7 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &V
     };
     let show = Show {
         command: "view",
-        span_s: options.span.map(|span| span.as_secs_f64()),
-        theme: options.theme,
-        spectrum: options.spectrum || options.band.is_some(),
-        waterfall: options.waterfall,
-        xy: options.xy || options.symbol_rate.is_some(),
-        symbol_rate_hz: options.symbol_rate,
-        band_hz: options.band,
-        channels: if given.is_empty() { told.collect() } else { given },
-        lanes: lanes(&options.channels)?,
-        trigger: options.trigger.options(),
+        initial,
         session,
         is_session_required: options.session.as_ref().is_some_and(|path| path.exists()),
         far: Mutex::new(viewer.take_status()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_view::{ChannelSetup, LaneMask, Part, PngOptions};
+use grebe_view::{ChannelSetup, InitialView, LaneMask, MarkerPlaces, Part, PngOptions};
 
 use crate::cli::{self, View};
 use crate::ending::Usage;
@@ -24,6 +24,25 @@ pub(super) fn surface(options: &View, is_read: bool) -> Surface {
         None if options.term => Surface::Terminal,
         None => Surface::Window,
     }
+}
+
+/// The view to begin with, as the options say.
+pub(super) fn initial(options: &View) -> Result<InitialView> {
+    let markers = options.markers.map(|at| at.map_or(MarkerPlaces::Peaks, |(a, b)| MarkerPlaces::At(a, b)));
+    Ok(InitialView {
+        channels: setups(&options.channels.labels)?,
+        lanes: lanes(&options.channels)?,
+        span: options.span.map(|span| span.as_secs_f64()),
+        theme: options.theme,
+        spectrum: options.spectrum || options.band.is_some() || markers.is_some(),
+        waterfall: options.waterfall || options.levels.is_some(),
+        levels_db: options.levels,
+        xy: options.xy || options.symbol_rate.is_some(),
+        symbol_rate_hz: options.symbol_rate,
+        band_hz: options.band,
+        markers,
+        trigger: options.trigger.options(),
+    })
 }
 
 /// Settings of the channels.
@@ -48,7 +67,7 @@ pub(in crate::command) fn setups(labels: &cli::ChannelLabels) -> Result<Vec<Chan
 }
 
 /// Lanes to show, if limited.
-pub(super) fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
+fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
     let cli::Channels { channels: shown, parts, .. } = channels;
     if shown.is_empty() && parts.is_empty() {
         return Ok(None);

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {[number, number, number]} Rgb
- * @typedef {{is_dark: boolean, background: Rgb, plot: Rgb, grid: Rgb, zero: Rgb, text: Rgb, dim: Rgb, gap: Rgb, cursor: Rgb}} Theme
+ * @typedef {{is_dark: boolean, background: Rgb, plot: Rgb, grid: Rgb, zero: Rgb, text: Rgb, dim: Rgb, gap: Rgb, cursor: Rgb, ramp: Rgb[]}} Theme
  *
  * @typedef {object} Widget words, a button, or a field
  * @property {string} words
@@ -35,10 +35,11 @@
  * @property {Labels} levels
  * @property {Labels} ticks
  * @property {{part: number, height: number, words: string, color: Rgb}[]} peaks
+ * @property {[number, string][]} markers
  * @property {[number, string, Rgb][]} harmonics
  * @property {[number, Rgb][]} colors of channels
  * @property {string} empty
- * @typedef {{words: string, controls: Widget[], zoom: [number, number], bottom: number, top: number, ticks: Labels, ages: Labels}} WaterfallShown
+ * @typedef {{words: string, controls: Widget[], zoom: [number, number], bottom: number, top: number, ticks: Labels, ages: Labels, levels: Labels}} WaterfallShown
  * @typedef {{words: string, controls: Widget[], place: [number, number, number, number] | null, across: Labels, upwards: Labels}} XyShown left, right, lower and upper edge of the cells
  *
  * @typedef {{name: string, columns: string[], rows: [Rgb, string[]][]}} Table

@@ -48,13 +48,20 @@ export class Pen {
     this.text(words, left + this.px(5), y, color, "left");
   }
 
-  /** Words of heights beside a band, none cut off. @param {import("./lanes.js").Band} band @param {[number, string][]} labels @param {import("./theme.js").Rgb} color */
-  levels(band, labels, color) {
+  /** Words of heights beside a band, none cut off. @param {import("./lanes.js").Band} band @param {[number, string][]} labels @param {import("./theme.js").Theme} theme */
+  levels(band, labels, theme) {
+    const color = theme.dim;
     const half = this.height / 2;
     for (const [height, words] of labels) {
       const y = yAt(band, height);
       if (y < band.y + half - 1 || y > band.y + band.height - half + 1) continue;
-      this.text(words, band.x - this.px(6), y, color, "right");
+      // Where there is no room beside the band, words reach into it: none loses its sign.
+      const wide = this.width(words) + this.px(8);
+      if (wide > band.x) {
+        this.ctx.fillStyle = css(theme.background, 0.8);
+        this.ctx.fillRect(band.x, y - half, wide - band.x, this.height);
+      }
+      this.text(words, Math.max(band.x - this.px(6), wide - this.px(6)), y, color, "right");
     }
   }
 

@@ -17,6 +17,7 @@ import { Pen } from "./pen.js";
  * @property {Shown} shown what was said of it
  * @property {{left: number, samples: number}} stretch of the screen: while a picture is on its way, another than the picture's
  * @property {import("./density.js").Densities} densities
+ * @property {number} scrolled how far lanes are scrolled, in device pixels
  * @property {boolean} isPale what is seen is old, or on its way
  * @property {{x: number, y: number} | null} pointer in device pixels
  * @property {{from: number, to: number} | null} box a part of the width that is being chosen
@@ -25,20 +26,21 @@ import { Pen } from "./pen.js";
  * @typedef {object} Placed where things are, in device pixels: for pointers and for what stands over the canvas
  * @property {Band} area of all lanes
  * @property {{lane: string, band: Band}[]} lanes
+ * @property {number} hidden what of the lanes has no room, in device pixels
  * @property {number | null} triggerX
  * @property {{y: number, band: Band} | null} level
  * @property {number[]} cursorXs
  * @property {{band: Band, ys: number[]} | null} values
  */
 
-/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @returns {Band} */
-export function plotArea(width, height, pixelRatio) {
+/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @param {number} right room for a bar of levels @returns {Band} */
+export function plotArea(width, height, pixelRatio, right = 0) {
   const px = (/** @type {number} */ css) => Math.round(css * pixelRatio);
   const left = px(width / pixelRatio < NARROW ? GUTTER_NARROW : GUTTER);
   return {
     x: left,
     y: px(MARGIN_TOP),
-    width: Math.max(width - left - px(MARGIN_RIGHT), 1),
+    width: Math.max(width - left - px(MARGIN_RIGHT + right), 1),
     height: Math.max(height - px(MARGIN_TOP) - px(AXIS_HEIGHT), 1),
   };
 }
@@ -62,7 +64,15 @@ export function drawPlot(ctx, scene) {
   /** @type {[number, string][]} */
   const ticks = shown.ticks.map(([part, words]) => [at(part), words]);
   const divisions = ticks.map(([part]) => part);
-  const bands = bandsOf(area, shown.lanes.length, shown.is_overlay, pixelRatio);
+  const count = shown.is_overlay ? 1 : Math.max(shown.lanes.length, 1);
+  const hidden = Math.max(count * pen.px(LANE_HEIGHT_MIN) - area.height, 0);
+  const inside = { ...area, y: area.y - Math.min(scene.scrolled, hidden), height: area.height + hidden };
+  const bands = bandsOf(inside, shown.lanes.length, shown.is_overlay, pixelRatio);
+  const isSeen = (/** @type {Band} */ { y, height }) => y < area.y + area.height && y + height > area.y;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(0, area.y, width, area.height);
+  ctx.clip();
   if (shown.lanes.length === 0) {
     drawGrid(ctx, theme, bands[0], [], divisions);
     shown.empty.forEach((words, line) => {
@@ -75,9 +85,9 @@ export function drawPlot(ctx, scene) {
     return { ...said, band: bands[place], bright: said.color, color, data: picture.lanes.find(({ lane }) => lane === said.lane) };
   });
   lanes.forEach((lane, place) => {
-    if (shown.is_overlay && place !== shown.front) return;
+    if ((shown.is_overlay && place !== shown.front) || !isSeen(lane.band)) return;
     drawGrid(ctx, theme, lane.band, lane.lines, divisions);
-    pen.levels(lane.band, lane.labels, theme.dim);
+    pen.levels(lane.band, lane.labels, theme);
     if (!lane.data) return;
     drawLosses(ctx, theme, lane.band, lane.data.coverage, stretch, pixelRatio);
     for (const [from, to, words] of shown.lost) {
@@ -88,12 +98,14 @@ export function drawPlot(ctx, scene) {
   });
   // The front lane last.
   for (const lane of [...lanes.filter((_, place) => place !== shown.front), ...lanes.slice(shown.front, shown.front + 1)]) {
+    if (!isSeen(lane.band)) continue;
     const density = shown.density === null ? null : scene.densities.of(lane.lane, lane.bright, theme);
     if (density) ctx.drawImage(density, area.x, lane.band.y, area.width, lane.band.height);
     else if (lane.data?.runs?.length) drawRuns(ctx, lane, lane.data.runs, scene.stretch, shown.is_sinc, pixelRatio);
     else if (lane.data) drawColumns(ctx, lane, lane.data, stretch, pixelRatio);
     if (lane.is_clipped) pen.tag("CLIP", area.x + area.width - pen.px(60), lane.band.y + pen.px(12), area, theme.gap, theme);
   }
+  ctx.restore();
   if (shown.density) pen.text(shown.density, area.x + area.width - pen.px(16), area.y + pen.px(10), theme.dim, "right");
   for (const [from, to, words] of shown.notes) {
     const [left, right] = [Math.max(x(from), area.x), Math.min(Math.max(x(to), x(from) + 1), area.x + area.width)];
@@ -124,7 +136,7 @@ export function drawPlot(ctx, scene) {
     ctx.fillRect(area.x + from * area.width, area.y, (to - from) * area.width, area.height);
   }
   drawReadout(pen, scene, area, lanes, theme);
-  return { area, lanes, triggerX, level, cursorXs, values };
+  return { area, lanes, hidden, triggerX, level, cursorXs, values };
 }
 
 /** @param {Band} area @param {number} lanes @param {boolean} isOverlay @param {number} pixelRatio @returns {Band[]} */
@@ -181,6 +193,8 @@ function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
   });
 }
 
+/** Of the bar of levels with its labels. */
+export const LEVELS_WIDTH = 62;
 const GUTTER = 66;
 const GUTTER_NARROW = 54;
 const NARROW = 560;
@@ -188,4 +202,6 @@ const MARGIN_TOP = 12;
 const MARGIN_RIGHT = 12;
 const AXIS_HEIGHT = 22;
 const LANE_GAP = 6;
+/** Lower ones cannot be read: they scroll. */
+const LANE_HEIGHT_MIN = 44;
 const PALE = 0.45;

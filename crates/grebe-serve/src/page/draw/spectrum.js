@@ -15,14 +15,15 @@ import { css, mix, packed, rampOf } from "./theme.js";
  * @property {[number, number]} zoom the part of the frequencies on the screen
  * @property {{x: number} | null} pointer in device pixels
  * @property {number} pixelRatio
+ * @property {number} right room for the bar of levels
  */
 
 /** Where what was said for another zoom stands in this one. @param {[number, number]} said @param {[number, number]} zoom */
 const moved = (said, zoom) => (/** @type {number} */ part) => (said[0] + part * (said[1] - said[0]) - zoom[0]) / (zoom[1] - zoom[0]);
 
 /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").SpectrumShown}} scene */
-export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelRatio }) {
-  const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
+export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelRatio, right }) {
+  const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio, right);
   const pen = new Pen(ctx, pixelRatio);
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   const at = moved(shown.zoom, zoom);
@@ -38,7 +39,7 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
     if (hold.length > 0) drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, levelColumns(hold, zoom, area.width), stretch, pixelRatio);
     drawColumns(ctx, { ...lane, color }, levelColumns(dbfs, zoom, area.width), stretch, pixelRatio);
   }
-  pen.levels(area, shown.levels, theme.dim);
+  pen.levels(area, shown.levels, theme);
   pen.ticks(area, ticks, theme.dim);
   for (const [part, words, color] of shown.harmonics) {
     const x = area.x + at(part) * area.width;
@@ -55,6 +56,12 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
     while (taken.some((other) => Math.abs(other - tag) < pen.px(18))) tag += pen.px(4);
     taken.push(tag);
     pen.tag(words, x, tag, area, color, theme);
+  }
+  for (const [part, name] of shown.markers) {
+    if (at(part) < 0 || at(part) > 1) continue;
+    const x = area.x + at(part) * area.width;
+    pen.dashed(x, area.y, x, area.y + area.height, css(theme.cursor));
+    pen.tag(name, x, area.y + area.height - pen.px(12), area, theme.cursor, theme);
   }
   if (pointer && pointer.x >= area.x && pointer.x <= area.x + area.width) {
     ctx.fillStyle = css(theme.cursor, 0.3);
@@ -84,19 +91,20 @@ export class WaterfallView {
   #image = new Image();
 
   /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").WaterfallShown}} scene */
-  draw(ctx, { picture, shown, theme, zoom, pixelRatio }) {
-    const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio);
+  draw(ctx, { picture, shown, theme, zoom, pixelRatio, right }) {
+    const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio, right);
     const pen = new Pen(ctx, pixelRatio);
     ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
     ctx.fillStyle = css(theme.plot);
     ctx.fillRect(area.x, area.y, area.width, area.height);
     const at = moved(shown.zoom, zoom);
     pen.ticks(area, shown.ticks.map(([part, words]) => [at(part), words]), theme.dim);
+    drawLevelBar(pen, area, shown.levels, theme);
     const { waterfall } = picture;
     if (!waterfall || waterfall.width === 0) return;
     const { width, cells } = waterfall;
     const height = Math.floor(cells.length / width);
-    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, theme.is_dark].join(), width, height, (words) => {
+    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, shown.top, theme.is_dark].join(), width, height, (words) => {
       const ramp = rampOf(theme);
       const [gap, none] = [packed(mix(theme.plot, theme.gap, 0.35)), packed(theme.plot)];
       for (let at = 0; at < words.length; at += 1) {
@@ -107,7 +115,20 @@ export class WaterfallView {
     });
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(this.#image.canvas, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
-    pen.levels(area, shown.ages, theme.dim);
+    pen.levels(area, shown.ages, theme);
+  }
+}
+
+/** What the colours of levels mean. @param {Pen} pen @param {import("./lanes.js").Band} area @param {[number, string][]} levels @param {Theme} theme */
+function drawLevelBar(pen, area, levels, theme) {
+  const left = area.x + area.width + pen.px(8);
+  const colors = pen.ctx.createLinearGradient(0, area.y + area.height, 0, area.y);
+  theme.ramp.forEach((color, at) => colors.addColorStop(at / (theme.ramp.length - 1), css(color)));
+  pen.ctx.fillStyle = colors;
+  pen.ctx.fillRect(left, area.y, pen.px(12), area.height);
+  for (const [height, words] of levels) {
+    const y = Math.min(Math.max(yAt(area, height), area.y + pen.px(6)), area.y + area.height - pen.px(6));
+    pen.text(words, left + pen.px(16), y, theme.dim, "left");
   }
 }
 
@@ -120,7 +141,7 @@ export class XyPlot {
     const pen = new Pen(ctx, pixelRatio);
     ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
     drawGrid(ctx, theme, area, shown.upwards.map(([height]) => [height, false]), shown.across.map(([part]) => part));
-    pen.levels(area, shown.upwards, theme.dim);
+    pen.levels(area, shown.upwards, theme);
     pen.ticks(area, shown.across, theme.dim);
     const { xy } = picture;
     if (!xy || !shown.place || xy.width * xy.height === 0) return;

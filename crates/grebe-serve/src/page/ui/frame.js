@@ -32,6 +32,8 @@ export class Frame {
   /** Said by screen readers, seldom. */
   #announced = el("p", { class: "hidden", role: "status" });
   #names = el("div", { class: "names" });
+  #scroller = el("div", { class: "scroller", hidden: true, tabindex: 0, role: "group", "aria-label": "scroll the lanes" }, el("div"));
+  #selected = "";
   #plot;
   #side = el("div", { class: "side" });
   #tables = el("div", { class: "tables", tabindex: 0, role: "group", "aria-label": "tables" });
@@ -48,10 +50,13 @@ export class Frame {
     setAttribute(this.#sources, "class", "sources");
     this.#link = button("link", "a link to this view", () => scope.dialogs.openLink());
     this.#plot = el("div", { class: "plot", tabindex: 0, role: "group", "aria-label": "traces: drag moves in time, the wheel zooms, ? shows the keys" },
-      this.traces.canvas, this.#names, ...scope.dialogs.overlays);
-    this.pointer = new PlotPointer(scope, this.#plot);
+      this.traces.canvas, this.#names, this.#scroller, ...scope.dialogs.overlays);
+    this.#scroller.addEventListener("scroll", () => scope.redraw());
+    this.pointer = new PlotPointer(scope, this.#plot, this.#scroller);
     this.#plot.addEventListener("contextmenu", (event) => event.preventDefault());
-    for (const pane of [this.panes.spectrum, this.panes.waterfall]) followFrequencies(scope, pane.view.canvas, (at) => (scope.frequencyPointer = at));
+    const hovers = (/** @type {{x: number} | null} */ at) => (scope.frequencyPointer = at);
+    followFrequencies(scope, this.panes.spectrum.view.canvas, hovers, () => scope.shown?.spectrum?.markers ?? []);
+    followFrequencies(scope, this.panes.waterfall.view.canvas, hovers, () => []);
     Object.entries({ role: "slider", tabindex: "0", "aria-label": "which part of the history is shown", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "100" })
       .forEach(([name, value]) => this.overview.canvas.setAttribute(name, value));
     followOverview(scope, this.overview.canvas);
@@ -78,14 +83,33 @@ export class Frame {
     setAttribute(this.overview.canvas, "hidden", shown.has_overview ? null : "");
   }
 
+  /** How far the lanes are scrolled, in CSS pixels. */
+  get scrolled() {
+    return this.#scroller.hidden ? 0 : this.#scroller.scrollTop;
+  }
+
   /** The names of the lanes stand over their traces. @param {Shown} shown @param {import("../draw/plot.js").Placed} placed */
   nameLanes(shown, placed) {
     setWidgets(this.#scope, this.#names, shown.lanes.map(({ chip }) => ({ ...chip, class: "name" })));
     const ratio = this.#scope.pixelRatio;
+    const { area, hidden } = placed;
+    const inner = /** @type {HTMLElement} */ (this.#scroller.firstElementChild);
+    setAttribute(this.#scroller, "hidden", hidden > 0 ? null : "");
+    inner.style.height = `${this.#scroller.clientHeight + hidden / ratio}px`;
+    const selected = shown.lanes.findIndex(({ chip }) => chip.is_on);
+    const key = shown.lanes[selected]?.lane ?? "";
+    if (hidden > 0 && key !== this.#selected) {
+      // The lane that was selected comes into view.
+      const { y, height } = placed.lanes[selected].band;
+      const away = Math.min(y - area.y, 0) + Math.max(y + height - area.y - area.height, 0);
+      this.#scroller.scrollTop += away / ratio;
+    }
+    this.#selected = key;
     let left = 0;
     shown.lanes.forEach((lane, place) => {
       const node = /** @type {HTMLElement} */ (this.#names.children[place]);
       const { band } = placed.lanes[place];
+      node.hidden = band.y < area.y - 1 || band.y + band.height > area.y + area.height + 1;
       const x = band.x / ratio + 6 + (shown.is_overlay ? left : 0);
       left += node.offsetWidth + 6;
       const style = { transform: `translate(${x}px, ${band.y / ratio + 5}px)`, background: css(lane.color) };
@@ -150,6 +174,8 @@ export class Frame {
         if (panel) panel.replaceWith(made);
         else this.#side.append(made);
         panel = made;
+        // Below the traces of a phone it would open out of sight.
+        requestAnimationFrame(() => made.parentElement?.scrollIntoView({ block: "nearest" }));
       }
       setText(panel.children[0].children[0], said.name);
       setWidgets(this.#scope, panel.children[0].children[1], [said.close]);

@@ -20,11 +20,13 @@ export class PlotPointer {
   /** What was moved since the last frame of the screen: one word of it is enough. @type {(() => void) | null} */
   #due = null;
   #scope;
+  #scroller;
   #element;
 
-  /** @param {Scope} scope @param {HTMLElement} element */
-  constructor(scope, element) {
+  /** @param {Scope} scope @param {HTMLElement} element @param {HTMLElement} scroller of lanes that have no room */
+  constructor(scope, element, scroller) {
     this.#scope = scope;
+    this.#scroller = scroller;
     this.#element = element;
     element.addEventListener("pointerdown", (event) => this.#pressed(event));
     element.addEventListener("pointermove", (event) => this.#movedTo(event));
@@ -145,6 +147,10 @@ export class PlotPointer {
   #turned(event) {
     if ((event.ctrlKey && !event.cancelable) || !this.#isOnPlot(event)) return;
     event.preventDefault();
+    if (event.shiftKey && !this.#scroller.hidden) {
+      this.#scroller.scrollTop += event.deltaY || event.deltaX;
+      return;
+    }
     const scope = this.#scope;
     const { x, y } = this.#at(event);
     const { placed } = scope;
@@ -190,15 +196,15 @@ export class PlotPointer {
   }
 }
 
-/** Zooms and moves a frequency axis. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers */
-export function followFrequencies(scope, element, hovers) {
+/** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers */
+export function followFrequencies(scope, element, hovers, markers) {
+  /** The marker that is moved. */
+  let held = -1;
   /** @type {Map<number, number>} */
   const down = new Map();
   const partOf = (/** @type {MouseEvent} */ event) => {
-    const { left, width } = element.getBoundingClientRect();
-    const area = scope.placed?.area;
-    const [from, wide] = area ? [area.x / scope.pixelRatio, area.width / scope.pixelRatio] : [0, width];
-    return (event.clientX - left - from) / wide;
+    const [from, wide] = scope.frequencyArea(element);
+    return (event.clientX - element.getBoundingClientRect().left - from) / wide;
   };
   const zoom = (/** @type {number} */ factor, /** @type {number} */ at) => {
     const [from, to] = scope.frequencies();
@@ -208,7 +214,9 @@ export function followFrequencies(scope, element, hovers) {
   };
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
-    down.set(event.pointerId, partOf(event));
+    const part = partOf(event);
+    held = markers().findIndex(([at]) => Math.abs(at - part) * scope.frequencyArea(element)[1] < GRIP_PX);
+    down.set(event.pointerId, part);
   });
   element.addEventListener("pointermove", (event) => {
     hovers({ x: (event.clientX - element.getBoundingClientRect().left) * scope.pixelRatio });
@@ -217,7 +225,8 @@ export function followFrequencies(scope, element, hovers) {
     const others = [...down].filter(([id]) => id !== event.pointerId).map(([, part]) => part);
     const now = partOf(event);
     down.set(event.pointerId, now);
-    if (others.length === 1) {
+    if (held >= 0) scope.do({ marker: { which: held, at: now } });
+    else if (others.length === 1) {
       zoom(Math.max(Math.abs(before - others[0]), 0.01) / Math.max(Math.abs(now - others[0]), 0.01), (now + others[0]) / 2);
     } else {
       const [from, to] = scope.frequencies();

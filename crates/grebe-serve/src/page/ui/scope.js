@@ -4,7 +4,7 @@ import { Connection } from "../data/connection.js";
 import { waitingPicture } from "../data/picture.js";
 import { Densities } from "../draw/density.js";
 import { drawOverview, overviewArea } from "../draw/overview.js";
-import { drawPlot, plotArea } from "../draw/plot.js";
+import { LEVELS_WIDTH, drawPlot, plotArea } from "../draw/plot.js";
 import { WaterfallView, XyPlot, drawSpectrum } from "../draw/spectrum.js";
 import { Dialogs } from "./dialogs.js";
 import { Frame, PANES } from "./frame.js";
@@ -255,16 +255,28 @@ export class Scope {
     else this.do(what);
   }
 
+  /** Spectrum and waterfall have one axis: the bar of levels has room in both. */
+  #levelsWidth() {
+    return this.shown?.waterfall ? LEVELS_WIDTH : 0;
+  }
+
+  /** Where frequencies lie, in CSS pixels from the left of their pane. @param {HTMLElement} element @returns {[number, number]} */
+  frequencyArea(element) {
+    const ratio = this.pixelRatio;
+    const { x, width } = plotArea(element.clientWidth * ratio, element.clientHeight * ratio, ratio, this.#levelsWidth());
+    return [x / ratio, width / ratio];
+  }
+
   /** Says how large what is drawn is, where that is another. */
   #saySizes() {
     const { traces, overview, panes } = this.#frame;
     if (traces.canvas.width < 2 || this.connection.state !== "open") return;
-    const points = (/** @type {import("./canvas.js").Canvas} */ { canvas }, isShown = true) => {
-      const { width, height } = plotArea(canvas.width, canvas.height, this.pixelRatio);
+    const points = (/** @type {import("./canvas.js").Canvas} */ { canvas }, isShown = true, right = 0) => {
+      const { width, height } = plotArea(canvas.width, canvas.height, this.pixelRatio, right);
       return isShown && canvas.width > 8 ? [width / this.pixelRatio, height / this.pixelRatio] : [0, 0];
     };
     const { width } = plotArea(traces.canvas.width, traces.canvas.height, this.pixelRatio);
-    const [spectrum, waterfall, xy] = PANES.map((key) => points(panes[key].view, !!this.shown?.[key]));
+    const [spectrum, waterfall, xy] = PANES.map((key) => points(panes[key].view, !!this.shown?.[key], key === "xy" ? 0 : this.#levelsWidth()));
     const strip = this.shown?.has_overview === false ? 0 : (overviewArea(overview.canvas, this.pixelRatio)?.width ?? 0);
     const sizes = { columns: width, overview: strip, plot: points(traces), spectrum, waterfall, xy };
     const said = JSON.stringify(sizes);
@@ -286,11 +298,13 @@ export class Scope {
     this.placed = drawPlot(this.#frame.traces.context, {
       picture, shown, stretch, pixelRatio,
       densities: this.#densities,
+      scrolled: this.#frame.scrolled * pixelRatio,
       isPale: isOld || (this.#preview !== null && now - this.#askedMs > PALE_AFTER_MS),
       pointer: this.#frame.pointer.hover,
       box: this.#frame.pointer.box,
     });
-    const scene = { picture, theme, pixelRatio, zoom: this.frequencies(), pointer: this.frequencyPointer };
+    const right = this.#levelsWidth();
+    const scene = { picture, theme, pixelRatio, right, zoom: this.frequencies(), pointer: this.frequencyPointer };
     const { spectrum, waterfall, xy } = this.#frame.panes;
     if (shown.spectrum) drawSpectrum(spectrum.view.context, { ...scene, shown: shown.spectrum });
     if (shown.waterfall) this.#waterfall.draw(waterfall.view.context, { ...scene, shown: shown.waterfall });

@@ -17,8 +17,10 @@ impl FarSession {
         let is_other = self.told_of != (viewport, picture.is_ended);
         self.told_of = (viewport, picture.is_ended);
         let is_due = is_other || now_ns >= self.told_due_ns(now_ns);
-        let mut keys = Facts::of(picture).keys();
-        keys.retain(|key, value| self.facts.get(key) != Some(value));
+        self.encoded.take(Facts::of(picture));
+        let is_other = |(key, value): &(&String, &Value)| self.facts.get(*key) != Some(*value);
+        let others = self.encoded.keys.iter().filter(is_other);
+        let mut keys: Map<_, _> = others.map(|(key, value)| (key.clone(), value.clone())).collect();
         let mut untold = Map::new();
         if !is_due {
             let needed = |key: &str, value: &Value| is_needed(key, value, self.facts.get(key));

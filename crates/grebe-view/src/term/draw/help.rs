@@ -10,7 +10,7 @@ use crate::model::keys::keys;
 
 impl ScopeScreen<'_> {
     /// The keys, in as many columns as the height asks for and the width allows.
-    pub(super) fn help(&self, area: Rect, buf: &mut Buffer) {
+    pub(super) fn help(&mut self, area: Rect, buf: &mut Buffer) {
         let lines: Vec<Line<'_>> = keys(self.model)
             .flat_map(|group| {
                 let title = Line::styled(format!(" {}", group.title), self.dim());
@@ -33,12 +33,21 @@ impl ScopeScreen<'_> {
         };
         Clear.render(place, buf);
         let shown = (columns * per_column).min(lines.len());
+        let from = self.model.open.help_from.min(lines.len() - shown);
+        self.model.open.help_from = from;
         let title = match shown == lines.len() {
             true => " keys ".to_owned(),
-            false => format!(" keys: {shown} of {} lines; enlarge the terminal ", lines.len()),
+            false => {
+                let last = from + shown;
+                format!(
+                    " keys {} to {last} of {}: \u{2191} \u{2193} scroll, esc closes ",
+                    from + 1,
+                    lines.len()
+                )
+            }
         };
         Block::bordered().title(title).render(place, buf);
-        for (number, lines) in lines.chunks(per_column).take(columns).enumerate() {
+        for (number, lines) in lines[from..].chunks(per_column).take(columns).enumerate() {
             let x = place.x + 1 + number as u16 * HELP_WIDTH;
             let inside =
                 Rect { x, y: place.y + 1, width: HELP_WIDTH.min(place.right() - 1 - x), height: height - 2 };

@@ -21,9 +21,9 @@ fn model(width: u16) -> ViewModel {
     }
     let mut options =
         ViewOptions::new(|| SourceStatus { name: "udp://:5000".into(), ..SourceStatus::default() });
-    options.channels =
+    options.initial.channels =
         vec![ChannelSetup { name: "ECG".into(), unit: "V".into(), scale: 1e-6, ..ChannelSetup::default() }];
-    options.span = Some(2.0);
+    options.initial.span = Some(2.0);
     let (_, link) = ScopeFeed::new(1 << 20);
     let mut model = ViewModel::new(link, options, crate::png::encode);
     let viewport = Viewport {

@@ -18,6 +18,9 @@ fn what_is_typed_is_searched_and_its_list_goes_to_each_place() {
     let mut harness = harness(panes);
     harness.get_by_label("find").click();
     harness.run();
+    harness.get_by_label("level that is searched");
+    harness.get_by_label("in words\u{2026}").click();
+    harness.run();
     harness.get_by_label("answer");
     harness.state_mut().model.type_text(String::clear);
     press(&mut harness, "edge --level 7");
