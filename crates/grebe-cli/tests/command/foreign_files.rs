@@ -306,3 +306,17 @@ fn a_recording_is_opened_by_the_name_that_it_was_made_with() {
         assert!(opened.status.success(), "{command:?}: {}", text(&opened.stderr));
     }
 }
+
+/// Its unpacked size is unknown before all of it is unpacked.
+#[test]
+fn a_large_compressed_file_is_described_without_being_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.cu8.gz");
+    fs::File::create(&path).unwrap().set_len(65 << 20).unwrap();
+    let said = said(&format!("{}?rate=1k", path.display()));
+    assert_eq!((&said["kind"], &said["data_bytes"]), (&json!("raw"), &json!(65 << 20)));
+    assert!(
+        said["samples"].is_null() && said["notes"][0].as_str().unwrap().contains("grebe convert"),
+        "{said}"
+    );
+}
