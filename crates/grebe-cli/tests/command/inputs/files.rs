@@ -254,7 +254,7 @@ fn others() -> Vec<Input> {
             .into_iter()
             .chain([0; 400])
             .map(|byte| if byte == b'I' { 0 } else { byte })
-            .collect(),
+            .collect::<Vec<u8>>(),
         "h5py.File",
         None,
     );
