@@ -1,14 +1,18 @@
-"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers.
+"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers. Those that
+fit into a WAV are read by SciPy, and by sox where it is installed.
 
 Their annotations, too: all that they say from file to file, and in a stream what a stream says of them.
 """
 
+import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy
 import sigmf
+from scipy.io import wavfile
 
 FORMATS = {
     "ri8": "i1", "ru8": "u1", "ri16": "i2", "ri32": "i4", "rf32": "f4", "rf64": "f8",
@@ -82,6 +86,27 @@ def played(grebe, path, to):
     assert player.wait() == 0, f"{path} was not played"
 
 
+def heard(wav, numpy_name, values):
+    """A WAV of these numbers; of complex ones I and Q are its two channels."""
+    expected = values.reshape(LENGTH, -1).squeeze()
+    with warnings.catch_warnings():
+        # It does not know the chunk `auxi`.
+        warnings.simplefilter("ignore", wavfile.WavFileWarning)
+        rate_hz, got = wavfile.read(wav)
+    assert rate_hz == 48_000 and numpy.array_equal(got, expected), f"{wav}: SciPy reads other samples"
+    if not shutil.which("sox"):
+        print(f"skipped: sox, which is not installed, does not read {wav.name}")
+        return
+    raw = ["-t", "raw", "-e", "floating-point" if numpy_name[0] == "f" else "signed", "-b", str(8 * values.itemsize), "-"]
+    # A file of u1 is no signed one: sox turns its middle into 0.
+    got = numpy.frombuffer(subprocess.run(["sox", "-D", wav, *raw], check=True, capture_output=True).stdout, numpy_name.replace("u", "i"))
+    middle = 128 if numpy_name == "u1" else 0
+    # Inside, sox has 32 bits.
+    limit = 1e-6 if numpy_name[0] == "f" else 0
+    expected = numpy.clip(expected, -1, 1 - 2**-31) if limit else expected.astype("i8") - middle
+    assert numpy.abs(got.reshape(expected.shape) - expected).max() <= limit, f"{wav}: sox reads other samples"
+
+
 def main(grebe, folder):
     folder.mkdir(exist_ok=True)
     for datatype, numpy_name in FORMATS.items():
@@ -93,6 +118,11 @@ def main(grebe, folder):
                 swapped = values.astype(values.dtype.newbyteorder(">" if order == "be" else "<"))
                 write(theirs, name, swapped)
                 subprocess.run([grebe, "convert", theirs, ours], check=True, capture_output=True)
+                wav = ours.with_suffix(".wav")
+                # WAV has no signed bytes.
+                if datatype[1:] != "i8" and (datatype[0] == "r" or channels == 1):
+                    subprocess.run([grebe, "convert", theirs, wav], check=True, capture_output=True)
+                    heard(wav, numpy_name, values)
                 if channels == 2:
                     for channel in range(channels):
                         part = ours.with_name(f"{name}-{channels}_ch{channel + 1}.sigmf-meta")

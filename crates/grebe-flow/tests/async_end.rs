@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use grebe_flow::{
-    BatchStream, Context, Error, Graph, Inputs, Outcome, Outputs, QueueOptions, Stage, StageResult,
+    BatchStream, Context, Error, Graph, Inputs, Outcome, Outputs, QueueOptions, Running, Stage, StageResult,
 };
 use grebe_frame::{Batch, BatchPool, Header};
 use tokio::time::timeout;
@@ -62,6 +62,14 @@ fn sequence(batch: &Batch) -> u64 {
     batch.frames().next().unwrap().header().sequence
 }
 
+/// A graph of a source, whose batches a task gets.
+fn to_a_task(stage: impl Stage + 'static) -> (Running, BatchStream) {
+    let mut graph = Graph::new();
+    let source = graph.add("source", stage);
+    let batches = graph.connect_async(source, "task", QueueOptions::block(4));
+    (graph.start().unwrap(), batches)
+}
+
 /// Next batch. A lost wake-up fails the test.
 async fn next(batches: &mut BatchStream) -> Option<u64> {
     let next = timeout(Duration::from_secs(30), batches.next()).await.expect("a wake-up was lost");
@@ -78,10 +86,7 @@ async fn drain(batches: &mut BatchStream) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_gets_every_batch_in_order_and_the_end() {
-    let mut graph = Graph::new();
-    let source = graph.add("source", counting(20_000));
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(counting(20_000));
     assert!(drain(&mut batches).await.into_iter().eq(0..20_000));
     assert_eq!((next(&mut batches).await, batches.counts()), (None, (20_000, 0)));
     let snapshot = running.wait().unwrap();
@@ -94,10 +99,7 @@ async fn a_task_gets_every_batch_in_order_and_the_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_wake_up_is_lost_where_each_batch_waits_for_the_one_before() {
     let (stage, go) = numbered();
-    let mut graph = Graph::new();
-    let source = graph.add("source", stage);
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(stage);
     // On a thread of the runtime beside the stage's, so that they meet at every point of going to sleep.
     let task = tokio::spawn(async move {
         for expected in 0..10_000 {
@@ -117,10 +119,7 @@ async fn no_wake_up_is_lost_where_each_batch_waits_for_the_one_before() {
 #[tokio::test]
 async fn a_future_that_is_given_up_loses_nothing() {
     let (stage, go) = numbered();
-    let mut graph = Graph::new();
-    let source = graph.add("source", stage);
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(stage);
     let (mut seen, mut given_up) = (Vec::new(), 0);
     while seen.len() < 500 {
         tokio::select! {
@@ -160,10 +159,7 @@ async fn a_task_that_stands_still_holds_up_nobody_where_its_queue_drops() {
 
 #[tokio::test]
 async fn a_task_that_stands_still_under_block_does_not_keep_a_graph_from_stopping() {
-    let mut graph = Graph::new();
-    let source = graph.add("source", counting(1_000));
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(counting(1_000));
     assert_eq!(next(&mut batches).await, Some(0));
     let snapshot = tokio::task::spawn_blocking(|| running.stop()).await.unwrap().unwrap();
     let made = snapshot.stage("source").unwrap().frames_out;
@@ -175,10 +171,7 @@ async fn a_task_that_stands_still_under_block_does_not_keep_a_graph_from_stoppin
 #[tokio::test]
 async fn a_stream_that_is_dropped_ends_a_source_that_has_no_other_consumer() {
     let (stage, go) = numbered();
-    let mut graph = Graph::new();
-    let source = graph.add("source", stage);
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(stage);
     go.send(Go::Frame).unwrap();
     assert_eq!(next(&mut batches).await, Some(0));
     drop(batches);
@@ -189,10 +182,7 @@ async fn a_stream_that_is_dropped_ends_a_source_that_has_no_other_consumer() {
 #[tokio::test]
 async fn a_stage_that_fails_ends_the_stream_and_the_graph_says_why() {
     let (stage, go) = numbered();
-    let mut graph = Graph::new();
-    let source = graph.add("source", stage);
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(stage);
     go.send(Go::Frame).unwrap();
     go.send(Go::Fail).unwrap();
     assert_eq!(drain(&mut batches).await, [0]);
@@ -239,10 +229,7 @@ async fn a_node_of_another_graph_is_refused_at_the_start() {
 
 #[tokio::test]
 async fn it_is_a_stream_for_whoever_combines_streams() {
-    let mut graph = Graph::new();
-    let source = graph.add("source", counting(3));
-    let mut batches = graph.connect_async(source, "task", QueueOptions::block(4));
-    let running = graph.start().unwrap();
+    let (running, mut batches) = to_a_task(counting(3));
     let mut seen = Vec::new();
     while let Some(batch) = std::future::poll_fn(|cx| Pin::new(&mut batches).poll_next(cx)).await {
         seen.push(sequence(&batch));

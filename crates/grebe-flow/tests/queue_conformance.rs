@@ -1,5 +1,7 @@
 //! Runs the conformance suite on the queue between threads.
 
+#[path = "conformance/bytes.rs"]
+mod bytes;
 mod conformance;
 
 use std::sync::Arc;
@@ -17,19 +19,23 @@ impl Carrier for InProcess {
     type Receiver = Rx;
 
     fn open(chunks: usize, capacity_batches: usize, policy: Policy) -> (BatchPool, Tx, Rx) {
-        let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
-        let (tx, rx) = queue(
-            QueueOptions { policy, ..QueueOptions::block(capacity_batches) },
-            producer.clone(),
-            consumer.clone(),
-        );
-        (BatchPool::new(chunks, 4096), Tx { queue: tx, signal: producer }, Rx { queue: rx, signal: consumer })
+        let (tx, rx) = open(QueueOptions { policy, ..QueueOptions::block(capacity_batches) });
+        (BatchPool::new(chunks, 4096), tx, rx)
     }
+}
+
+fn open(options: QueueOptions) -> (Tx, Rx) {
+    let (producer, consumer) = (Arc::new(Signal::new()), Arc::new(Signal::new()));
+    let (tx, rx) = queue(options, producer.clone(), consumer.clone());
+    let tx = Tx { queue: tx, signal: producer, waits_in_queue: false };
+    (tx, Rx { queue: rx, signal: consumer })
 }
 
 struct Tx {
     queue: QueueSender,
     signal: Arc<Signal>,
+    /// Not on its own signal.
+    waits_in_queue: bool,
 }
 
 impl Sending for Tx {
@@ -46,6 +52,10 @@ impl Sending for Tx {
     }
 
     fn wait_for_room(&mut self) -> bool {
+        if self.waits_in_queue {
+            self.queue.wait(Duration::from_secs(30), || false);
+            return self.queue.has_room();
+        }
         self.signal.wait(Duration::from_secs(30), || self.queue.has_room())
     }
 }

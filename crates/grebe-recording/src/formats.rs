@@ -123,6 +123,14 @@ impl SampleFile {
         kind_of(path) == Some(Kind::SigMf) && sigmf::Base::of(path).is_locked()
     }
 
+    /// Bytes of a file that is unpacked whenever it is opened; `None` if it is read where it is.
+    pub fn packed_bytes(path: &Path) -> Option<u64> {
+        let (plain, _) = path_query::split(path);
+        let unpacks = [Kind::Flac, Kind::Npz, Kind::Matlab, Kind::Sigrok];
+        let is_unpacked = is_packed(&plain) || kind_of(path).is_some_and(|kind| unpacks.contains(&kind));
+        plain.metadata().ok().filter(|file| is_unpacked && file.is_file()).map(|file| file.len())
+    }
+
     /// The name of the format that a path says: `SigMF`, `WAV`, `raw`; `None` where it is none that can be opened.
     pub fn format_name(path: &Path) -> Option<&'static str> {
         let raw = || kinds::is_raw(path).then_some("raw");

@@ -180,7 +180,8 @@ fn other_version(head: &[u8], path: &Path) -> String {
     if head.starts_with(b"MATLAB 7.3") {
         return format!(
             "is MATLAB 7.3, which is HDF5 and is not read: save its array for NumPy: python3 -c \"import numpy, h5py; f = h5py.File('{name}'); \
-             x = f[[k for k in f if k[0] != '#'][0]][()].squeeze(); numpy.save('{stem}.npy', x)\", then open '{stem}.npy?rate=1M'; or in MATLAB: save -v7"
+             x = f[[k for k in f if k[0] != '#'][0]][()].squeeze(); x = (x['real'] + 1j * x['imag']).astype('c8') if x.dtype.names else x; \
+             numpy.save('{stem}.npy', x)\", then open '{stem}.npy?rate=1M'; or in MATLAB: save -v7"
         );
     }
     format!(

@@ -16,6 +16,8 @@ mod number;
 mod spacing;
 mod steps;
 
+pub(crate) use number::leading;
+
 pub use clock::Clock;
 pub use heading::{Heading, TimeUnit};
 pub use number::{number, number_and_unit};

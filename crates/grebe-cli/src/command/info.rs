@@ -29,6 +29,11 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
             Err(_) => vec![named.clone()], // Opening it gives the same error.
         };
         for path in recordings {
+            let packed = SampleFile::packed_bytes(&path).filter(|&bytes| bytes > UNPACKED_BYTES_MAX);
+            if let Some(bytes) = packed.filter(|_| checksums.is_none()) {
+                report_packed(&path, bytes, options.json)?;
+                continue;
+            }
             let verified = checksums.as_ref().map(|checksums| checksums.verify(&path));
             if matches!(verified, Some(Err(RecordingError::Cancelled))) {
                 return Err(RecordingError::Cancelled.into());
@@ -79,6 +84,26 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
     }
     fail_each(failures, options.json, |count| format!("{count} files cannot be read"))?;
     Ok(ending)
+}
+
+/// What a large compressed file says without being unpacked.
+fn report_packed(path: &Path, bytes: u64, json: bool) -> Result<()> {
+    let kind = SampleFile::format_name(path);
+    let note = format!(
+        "compressed, and larger than {}, which is unpacked to look into it: grebe convert '{}' OUT.sigmf-meta",
+        size(UNPACKED_BYTES_MAX),
+        path.display()
+    );
+    if json {
+        let whole = Value::Null;
+        return output::json(
+            &json!({ "file": path, "kind": kind, "data_bytes": bytes, "whole": whole, "notes": [note] }),
+        );
+    }
+    let rows =
+        [("format", kind.unwrap_or_default()), ("size", &format!("{} bytes", grouped(bytes))), ("", &note)];
+    let rows = rows.map(|(name, text)| format!("\n  {name:<12} {}", printable(text.as_bytes())));
+    output::text(&format!("{}{}\n", shown(path), rows.concat()))
 }
 
 /// Comparison with checksums, with a line of progress.
@@ -350,3 +375,5 @@ pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
 
 /// JSON has all channels.
 const CHANNELS_SHOWN: usize = 16;
+/// Larger compressed files are not unpacked to describe them.
+const UNPACKED_BYTES_MAX: u64 = 64 << 20;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::{Listener, example, finish, grebe, run, text};
+use crate::support::{Good, Listener, example, finish, grebe, run, text};
 use grebe::process::synth::{ChannelSpec, Generator, Wave};
 use grebe::recording::SampleFile;
 
@@ -13,8 +13,7 @@ fn an_electrocardiogram_over_udp_and_its_end_ends_the_recorder() {
     let file = folder.path().join("out.sigmf-meta");
     let recorder = Listener::record(&file, &[]);
     let ecg = example("ecg.sigmf-meta");
-    let played = run(&["play", ecg.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "100"]);
-    assert!(played.status.success(), "{}", text(&played.stderr));
+    run(&["play", ecg.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "100"]).good();
     let (status, report, said) = recorder.finish();
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(report["samples"], 108_000);
@@ -42,8 +41,7 @@ fn files_of_both_kinds_through_a_pipe() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let recorded = finish(recorder);
-        assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+        finish(recorder).good();
         assert!(player.wait().unwrap().success());
         let data = fs::read(folder.path().join("out.sigmf-data")).unwrap();
         assert_eq!(data, fs::read(example("ecg.sigmf-data")).unwrap(), "{name}");
@@ -56,7 +54,7 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
     let (first, again) = (folder.path().join("four.sigmf-meta"), folder.path().join("again.sigmf-meta"));
     let recorder = Listener::record(&first, &[]);
     let waves = "sine,square,chirp,noise";
-    let sent = run(&[
+    run(&[
         "sg",
         "--channels",
         "4",
@@ -70,8 +68,8 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
         "1400",
         "--to",
         &recorder.uri(),
-    ]);
-    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    ])
+    .good();
     let (status, report, said) = recorder.finish();
     assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(90_000)), "{said}");
     let collection = folder.path().join("four.sigmf-collection");
@@ -88,8 +86,7 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
         assert_eq!(block.channel::<i16>(channel).unwrap(), expected, "channel {channel}");
     }
     let recorder = Listener::record(&again, &[]);
-    let played = run(&["play", collection.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "2"]);
-    assert!(played.status.success(), "{}", text(&played.stderr));
+    run(&["play", collection.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "2"]).good();
     assert_eq!(recorder.finish().0, Some(0));
     for channel in 1..=4 {
         let data =
@@ -102,14 +99,8 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
 fn a_duration_is_kept_to_the_sample() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cut.sigmf-meta");
-    let recorded = run(&[
-        "record",
-        example("ecg.wav").to_str().unwrap(),
-        file.to_str().unwrap(),
-        "--duration",
-        "10.01s",
-    ]);
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    run(&["record", example("ecg.wav").to_str().unwrap(), file.to_str().unwrap(), "--duration", "10.01s"])
+        .good();
     let data = fs::read(folder.path().join("cut.sigmf-data")).unwrap();
     // 360 Hz x 10.01 s, rounded.
     assert_eq!(data, &fs::read(example("ecg.sigmf-data")).unwrap()[..3604 * 2]);
@@ -133,8 +124,7 @@ fn an_archive_is_read_where_it_lies_and_of_several_recordings_one_is_named() {
     let (one, two) = (pack("one.sigmf", &["ecg"]), pack("two.sigmf", &["ecg", "late"]));
     for (place, path) in [one.clone(), format!("{two}/late/late.sigmf-meta")].iter().enumerate() {
         let file = folder.path().join(format!("out{place}"));
-        let recorded = run(&["record", path, &format!("{}.sigmf-meta", file.display())]);
-        assert!(recorded.status.success(), "{path}: {}", text(&recorded.stderr));
+        run(&["record", path, &format!("{}.sigmf-meta", file.display())]).good();
         let data = fs::read(file.with_extension("sigmf-data")).unwrap();
         assert_eq!(data, fs::read(example("ecg.sigmf-data")).unwrap(), "{path}");
     }
@@ -171,12 +161,10 @@ fn a_generator_has_the_same_words_in_a_command_a_uri_and_a_graph() {
     let words = "--wave square,saw --channels 2 --rate 200k --frequency 1.5k --amplitude 0.5,0.25 --offset -0.125 \
                  --samples 30k --free-run";
     let (to, files) = (format!("file:{}", path("sg")), path("uri.sigmf-meta"));
-    let sent = run(&[&["sg", "--to", &to], &words.split_whitespace().collect::<Vec<_>>()[..]].concat());
-    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    run(&[&["sg", "--to", &to], &words.split_whitespace().collect::<Vec<_>>()[..]].concat()).good();
     let uri =
         "synth:square,saw?channels=2&rate=200k&frequency=1.5k&amplitude=0.5,0.25&offset=-0.125&free_run";
-    let recorded = run(&["record", uri, &files, "--samples", "30k"]);
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    run(&["record", uri, &files, "--samples", "30k"]).good();
     let params = "channels = 2, rate = '200k', wave = ['square', 'saw'], frequency = '1.5k', amplitude = [0.5, 0.25], \
                   offset = -0.125, samples = '30k', free_run = true";
     let graph = format!(
@@ -185,8 +173,7 @@ fn a_generator_has_the_same_words_in_a_command_a_uri_and_a_graph() {
         path("graph.sigmf-meta")
     );
     fs::write(path("graph.toml"), graph).unwrap();
-    let ran = run(&["run", &path("graph.toml")]);
-    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    run(&["run", &path("graph.toml")]).good();
     for channel in ["ch1", "ch2"] {
         let data = |name: &str| fs::read(path(&format!("{name}_{channel}.sigmf-data"))).unwrap();
         assert_eq!(data("sg").len(), 60_000);
@@ -209,8 +196,7 @@ fn a_recording_is_repeated_up_to_so_many_samples() {
     let to = format!("file:{}", out.display());
     let ecg = example("ecg.wav");
     let all = ["play", ecg.to_str().unwrap(), "--to", &to, "--repeat", "--samples", "250_000", "--free-run"];
-    let played = run(&all);
-    assert!(played.status.success(), "{}", text(&played.stderr));
+    run(&all).good();
     let once = fs::read(example("ecg.sigmf-data")).unwrap();
     assert_eq!(fs::read(out.with_extension("sigmf-data")).unwrap(), &once.repeat(3)[..500_000]);
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::{finish, grebe, run, signal, text};
+use crate::support::{Good, finish, grebe, run, signal, text};
 use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
 
@@ -58,18 +58,6 @@ impl Drop for Recorder {
         if self.child.is_some() {
             self.kill();
         }
-    }
-}
-
-/// Another process; killed with the test.
-#[cfg(target_os = "linux")]
-struct Killed(Child);
-
-#[cfg(target_os = "linux")]
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -153,8 +141,7 @@ fn a_recorder_ends_after_its_duration_although_something_else_looks_at_the_strea
     let source = "synth:sine?rate=100k";
     let trigger = ["--on-trigger", "edge", "--level", "1e9", "--duration", "1s", "--ring", "10s"];
     let arguments = [&["record", source, to.to_str().unwrap(), "--json"][..], &trigger].concat();
-    let said = run(&arguments);
-    assert!(said.status.success(), "{}", text(&said.stderr));
+    let said = run(&arguments).good();
     let report: Value = serde_json::from_slice(&said.stdout).unwrap();
     assert_eq!(report["samples"].as_u64(), Some(100_000), "{report}");
 }
@@ -388,7 +375,8 @@ fn a_scope_finds_the_ring_of_its_stream_by_itself() {
     let folder = folder();
     let stream = format!("shm://found-{}", std::process::id());
     let mut generator = grebe(&["sg", "--to", &stream, "--channels", "2", "--rate", "1M", "--wave", "saw"]);
-    let _generator = Killed(generator.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let _generator =
+        crate::support::Killed(generator.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let mut recorder = Recorder::start(&stream, folder.path(), &["--ring", "16M"]);
     recorder.wait_until(|parts| !parts.is_empty());
     let Some(mut scope) =

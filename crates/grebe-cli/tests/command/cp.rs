@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::trees::{assert_same, file, plant, things};
-use crate::support::{finish, grebe, run, text};
+use crate::support::{Good, finish, grebe, path, run, text};
 use serde_json::Value;
 
 /// Runs it to its end: the exit status, the result in JSON, what it said.
@@ -17,10 +17,6 @@ fn cp(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let result = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let result = result.rev().find_map(|line| line.get("result").cloned()).unwrap_or_default();
     (output.status.code(), result, text(&output.stderr))
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]
@@ -51,8 +47,7 @@ fn a_copy_into_an_existing_directory_is_reported_the_first_time() {
     fs::create_dir(&from).unwrap();
     file(&from.join("x"), b"x", 1);
     let notes = |source: &str| {
-        let output = run(&["cp", "--no-config", "-r", source, path(&to)]);
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        let output = run(&["cp", "--no-config", "-r", source, path(&to)]).good();
         text(&output.stderr).contains("b exists: the copy is ")
     };
     let contents = format!("{}/", path(&from));

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::trees::{assert_same, file, noise, plant, things};
-use crate::support::{MARK, finish, text};
+use crate::support::{Good, MARK, finish, path, text};
 use serde_json::Value;
 use sshd::Sshd;
 
@@ -43,10 +43,6 @@ impl Ended {
 
 fn run(command: &mut Command) -> Ended {
     Ended::of(&finish(command.spawn().unwrap()))
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 fn there(path: &Path) -> String {
@@ -281,8 +277,7 @@ fn a_shared_connection_of_ssh_is_used_and_left_as_it_is() {
     }
     let master =
         Command::new("ssh").arg("-F").arg(sshd.path("config")).args(["-O", "exit", "shared"]).output();
-    let master = master.unwrap();
-    assert!(master.status.success(), "it is still there: {}", text(&master.stderr));
+    master.unwrap().good();
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! `grebe doctor`: it ends well on any machine, says the same in each form, and changes nothing.
 
-use crate::support::{run, text};
+use crate::support::{Good, run, text};
 
 #[test]
 fn every_form_tells_of_the_same_machine() {
-    let json = run(&["doctor", "--json"]);
-    assert!(json.status.success(), "{}", text(&json.stderr));
+    let json = run(&["doctor", "--json"]).good();
     let checks: Vec<serde_json::Value> = serde_json::from_slice(&json.stdout).unwrap();
     assert!(checks.len() >= 10, "{checks:?}");
     for check in &checks {

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::recordings::check_saw;
 use crate::support::trees::{file, noise};
-use crate::support::{finish, grebe, run, text};
+use crate::support::{finish, grebe, path, run, text};
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
@@ -28,10 +28,6 @@ fn limited(arguments: &[&str]) -> Command {
 
 fn run_limited(arguments: &[&str]) -> Output {
     finish(limited(arguments).spawn().unwrap())
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{example, finish, grebe, run, text};
+use crate::support::{Good, example, finish, grebe, run, text};
 use grebe::frame::{Complex, SampleFormat};
 use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
@@ -42,8 +42,7 @@ fn played(folder: &Path, arguments: &[&str]) -> Vec<u8> {
         .stdin(player.stdout.take().unwrap())
         .stderr(Stdio::piped())
         .spawn();
-    let recorded = finish(recorder.unwrap());
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    finish(recorder.unwrap()).good();
     assert!(player.wait().unwrap().success());
     fs::read(folder.join("played.sigmf-data")).unwrap()
 }

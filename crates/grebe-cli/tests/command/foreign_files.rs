@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{run, text};
+use crate::support::{Good, run, text};
 
 /// Expected `info --json` of a file; `None` if it is not checked.
 struct Expected {
@@ -211,8 +211,7 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
     let (out, picture) = (at("out.sigmf-meta"), at("out.png"));
     for (name, expected) in &cases {
         let typed = at(name);
-        let drawn = run(&["view", &typed, "--png", &picture, "--json"]);
-        assert!(drawn.status.success(), "{name}: {}", text(&drawn.stderr));
+        let drawn = run(&["view", &typed, "--png", &picture, "--json"]).good();
         assert!(text(&drawn.stderr).contains(expected.note), "{name}: {}", text(&drawn.stderr));
         let shown: Value = serde_json::from_slice(&drawn.stdout).unwrap();
         assert_eq!(shown["missing_samples"], 0, "{name}: {shown}");
@@ -221,8 +220,7 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
             expected.frequency_hz.map_or(Value::Null, Value::from),
             "{name}"
         );
-        let converted = run(&["convert", &typed, &out, "--overwrite"]);
-        assert!(converted.status.success(), "{name}: {}", text(&converted.stderr));
+        let converted = run(&["convert", &typed, &out, "--overwrite"]).good();
         assert!(text(&converted.stderr).contains(expected.note), "{name}: {}", text(&converted.stderr));
         let made = if expected.format == "i16" { at("out.sigmf-collection") } else { out.clone() };
         let told = said(&made);
@@ -260,8 +258,7 @@ fn complex_samples_go_into_a_wav_and_come_back_bit_for_bit() {
         (&at("out.wav"), "back.sigmf-meta"),
         (&at("back.sigmf-meta"), "back.cs16"),
     ] {
-        let converted = run(&["convert", from, &at(to)]);
-        assert!(converted.status.success(), "{to}: {}", text(&converted.stderr));
+        run(&["convert", from, &at(to)]).good();
     }
     assert_eq!(fs::read(at("back.cs16")).unwrap(), tone());
     let back = said(&at("back.sigmf-meta"));
@@ -279,8 +276,7 @@ fn a_killed_wav_is_closed_by_repair_and_a_header_is_never_read_as_samples() {
         [("killed.wav", rf64_killed()), ("stale.wav", wav(b"", 40)), ("zero.wav", wav(b"", 0))]
     {
         fs::write(at(name), bytes).unwrap();
-        let repaired = run(&["repair", &at(name)]);
-        assert!(repaired.status.success(), "{name}: {}", text(&repaired.stderr));
+        run(&["repair", &at(name)]).good();
         check(&at(name), &Expected { format: "i16", ..PLAIN });
     }
     for typed in
@@ -299,10 +295,22 @@ fn a_killed_wav_is_closed_by_repair_and_a_header_is_never_read_as_samples() {
 fn a_recording_is_opened_by_the_name_that_it_was_made_with() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let made = run(&["record", "synth:sine?channels=2&rate=1M", &at("out"), "-d", "10ms"]);
-    assert!(made.status.success(), "{}", text(&made.stderr));
+    run(&["record", "synth:sine?channels=2&rate=1M", &at("out"), "-d", "10ms"]).good();
     for command in [&["info"][..], &["view", "--png", &at("a.png")], &["info", "--verify"], &["repair"]] {
-        let opened = run(&[command, &[&at("out")]].concat());
-        assert!(opened.status.success(), "{command:?}: {}", text(&opened.stderr));
+        run(&[command, &[&at("out")]].concat()).good();
     }
+}
+
+/// Its unpacked size is unknown before all of it is unpacked.
+#[test]
+fn a_large_compressed_file_is_described_without_being_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.cu8.gz");
+    fs::File::create(&path).unwrap().set_len(65 << 20).unwrap();
+    let said = said(&format!("{}?rate=1k", path.display()));
+    assert_eq!((&said["kind"], &said["data_bytes"]), (&json!("raw"), &json!(65 << 20)));
+    assert!(
+        said["samples"].is_null() && said["notes"][0].as_str().unwrap().contains("grebe convert"),
+        "{said}"
+    );
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use crate::support::{check_page, finish, grebe, run, text};
+use crate::support::{Good, check_page, finish, grebe, run, text, wait_until};
 use grebe::flow::{GraphFile, Ports};
 use grebe::frame::{DescriptionReader, Frame, HEADER_BYTES, Header};
 use serde_json::Value;
@@ -75,13 +75,11 @@ fuse = true
 #[test]
 fn a_graph_makes_the_bytes_that_the_generator_makes() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run_graph(folder.path(), FAN_OUT, &["--json"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run_graph(folder.path(), FAN_OUT, &["--json"]).good();
     let file = folder.path().join("direct.sigmf-meta");
     let to = format!("file:{}", file.display());
     let waves = ["--channels", "2", "--wave", "sine,noise", "--samples", "300k", "--free-run", "--to", &to];
-    let sent = run(&[&["sg", "--rate", "1M"], &waves[..]].concat());
-    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    run(&[&["sg", "--rate", "1M"], &waves[..]].concat()).good();
     let data = |name: &str| fs::read(folder.path().join(format!("{name}.sigmf-data"))).unwrap();
     for channel in ["ch1", "ch2"] {
         assert_eq!(data(&format!("plain_{channel}")), data(&format!("direct_{channel}")), "{channel}");
@@ -136,8 +134,7 @@ fn two_streams_become_one_with_the_channels_of_both() {
             { from = "three", to = "take" },
         ]
     "#;
-    let output = run_graph(folder.path(), graph, &["--json"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run_graph(folder.path(), graph, &["--json"]).good();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["losses"]["network_samples"], 0, "{report}");
     for (name, uri) in [("a", "synth:?channels=1"), ("b", "synth:noise?channels=2")] {
@@ -159,8 +156,7 @@ fn two_streams_become_one_with_the_channels_of_both() {
 #[test]
 fn a_check_opens_nothing_and_a_bad_file_is_shown_at_its_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run_graph(folder.path(), FAN_OUT, &["--check"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run_graph(folder.path(), FAN_OUT, &["--check"]).good();
     assert!(text(&output.stderr).contains("is valid: 5 stages, 4 edges"));
     assert!(!folder.path().join("plain.sigmf-meta").exists());
 
@@ -215,8 +211,7 @@ fn a_pipe_at_each_end_and_a_limit_on_its_samples() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let output = finish(relay);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = finish(relay).good();
     source.wait().unwrap();
     let (mut rest, mut samples) = (output.stdout.as_slice(), Vec::new());
     let description_bytes = DescriptionReader::frame_bytes(rest).unwrap();
@@ -250,12 +245,8 @@ fn ctrl_c_drains_and_leaves_a_good_recording() {
     let child =
         grebe(&["run", path.to_str().unwrap()]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // It runs once the first frame has made the recorder create its files.
-    let began = std::time::Instant::now();
     let data = ["plain", "quiet"].map(|name| folder.path().join(format!("{name}_ch1.sigmf-data")));
-    while !data.iter().all(|path| path.exists()) {
-        assert!(began.elapsed().as_secs() < 30, "it does not record");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    wait_until("it does not record", || data.iter().all(|path| path.exists()));
     crate::support::signal("-INT", child.id());
     let output = finish(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));

@@ -2,11 +2,10 @@
 
 use std::process::Stdio;
 
-use crate::support::{finish, grebe, run, text};
+use crate::support::{Good, finish, grebe, run, text};
 
 fn said(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    let output = run(arguments).good();
     text(&output.stdout)
 }
 

@@ -50,24 +50,49 @@ pub(super) enum Came {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Is(pub(super) f64, pub(super) u64, pub(super) usize);
 
-impl Input {
-    pub(super) fn file(kind: &'static str, typed: &str, bytes: Vec<u8>, came: Came) -> Self {
-        let name = typed.split('?').next().unwrap_or(typed).to_owned();
-        Self { kind, typed: typed.to_owned(), files: vec![(name, bytes)], way: Way::File, came }
+/// Inputs of a kind.
+pub(super) struct Inputs {
+    kind: &'static str,
+    list: Vec<Input>,
+}
+
+impl Inputs {
+    pub(super) fn new(kind: &'static str) -> Self {
+        Self { kind, list: Vec::new() }
     }
 
-    pub(super) fn files(kind: &'static str, typed: &str, files: Vec<(&str, Vec<u8>)>, came: Came) -> Self {
+    pub(super) fn right(&mut self, typed: &str, content: impl Into<Vec<u8>>, is: Is) {
+        self.add(typed, content, Came::Right(is));
+    }
+
+    pub(super) fn noted(&mut self, typed: &str, content: impl Into<Vec<u8>>, is: Is, note: &'static str) {
+        self.add(typed, content, Came::Noted(is, note));
+    }
+
+    pub(super) fn refused(
+        &mut self,
+        typed: &str,
+        content: impl Into<Vec<u8>>,
+        words: &'static str,
+        then: Option<Is>,
+    ) {
+        self.add(typed, content, Came::Refused(words, then));
+    }
+
+    fn add(&mut self, typed: &str, content: impl Into<Vec<u8>>, came: Came) {
+        let name = typed.split(['?', '&']).next().filter(|name| !name.is_empty());
+        self.files(typed, vec![(name.unwrap_or("lines"), content.into())], came);
+    }
+
+    pub(super) fn files(&mut self, typed: &str, files: Vec<(&str, Vec<u8>)>, came: Came) {
+        let is_table = |name: &str| [".csv", ".tsv", ".txt"].iter().any(|ending| name.contains(ending));
+        let way = match files[0].0 {
+            "lines" => Way::Lines,
+            name if is_table(name) => Way::Table,
+            _ => Way::File,
+        };
         let files = files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect();
-        Self { kind, typed: typed.to_owned(), files, way: Way::File, came }
-    }
-
-    pub(super) fn table(kind: &'static str, typed: &str, text: impl Into<Vec<u8>>, came: Came) -> Self {
-        Self { way: Way::Table, ..Self::file(kind, typed, text.into(), came) }
-    }
-
-    pub(super) fn lines(kind: &'static str, query: &str, text: impl Into<Vec<u8>>, came: Came) -> Self {
-        let files = vec![("lines".to_owned(), text.into())];
-        Self { kind, typed: query.to_owned(), files, way: Way::Lines, came }
+        self.list.push(Input { kind: self.kind, typed: typed.to_owned(), files, way, came });
     }
 }
 

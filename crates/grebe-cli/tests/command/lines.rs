@@ -170,11 +170,12 @@ fn another_channel_ends_a_recording_in_order_and_says_how_to_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     let path = file.to_str().unwrap();
-    let output = fed(&["record", "pipe:?format=text", path], b"a:1\na:2\nb:3\n");
+    let lines = "a:1\n".repeat(8) + "a:2\nb:3\n";
+    let output = fed(&["record", "pipe:?format=text", path], lines.as_bytes());
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(said.contains("changed from 1 channel of f64") && said.contains("to 2 channels"), "{said}");
-    assert_eq!(recorded(&file).1, [[1.0, 2.0]]);
+    assert_eq!(recorded(&file).1, [[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0]]);
     let named = "pipe:?format=text&channels=a,b&as=f64";
     let output = fed(&["record", named, path, "--overwrite"], b"a:1\na:2\nb:3\n");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{example, run, text};
+use crate::support::{Good, example, run, text};
 use grebe::frame::{BatchPool, Header, SampleFormat};
 use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use grebe::view::{ScopeCore, Viewport};
@@ -75,8 +75,7 @@ fn a_picture_is_drawn_without_a_display() {
         "--size",
         "800x300",
     ];
-    let output = run(&arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    run(&arguments).good();
     let bytes = fs::read(&png).unwrap();
     assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
     let size = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -111,8 +110,7 @@ fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
         "--spectrum",
         "--json",
     ];
-    let output = run(&arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&arguments).good();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let samples = SampleFile::open(&ecg).unwrap().block(0, 3600).unwrap().channel::<i16>(0).unwrap().to_vec();
     let (low, high) = (*samples.iter().min().unwrap(), *samples.iter().max().unwrap());
@@ -138,8 +136,7 @@ fn a_heart_is_counted_by_the_trigger() {
     let mut arguments = vec!["view", ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--json"];
     arguments.extend("--units V --scale 5u --span 2s --trigger normal --trigger-level 600u".split(' '));
     arguments.extend("--trigger-coupling lf-reject --holdoff 200ms".split(' '));
-    let output = run(&arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&arguments).good();
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let expected = include_str!("../../../grebe-scope/tests/reference/expected.tsv");
     let scipy = |name: &str| -> f64 {
@@ -221,8 +218,8 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
 fn a_picture_goes_to_where_its_name_leads() {
     let ecg = example("ecg.sigmf-meta");
     let draw = |to: &str| {
-        let output = run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]);
-        assert!(output.status.success(), "{}", text(&output.stderr));
+        let output =
+            run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]).good();
         output
     };
     assert!(draw("-").stdout.starts_with(b"\x89PNG"));

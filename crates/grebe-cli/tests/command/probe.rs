@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::support::{finish, grebe, run, text};
+use crate::support::{Good, finish, grebe, run, text};
 use grebe::probe::{Address, Key, Purpose, Ticket};
 
 /// A server that is waiting, and its ticket.
@@ -39,8 +39,8 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
         "1400",
         "--amount",
         "10M",
-    ]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    ])
+    .good();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for direction in ["up", "down"] {
         let way = &report[direction];
@@ -59,8 +59,7 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
     assert!((100_000..=33_000_000).contains(&spent), "{spent}");
     assert_eq!(report["advice"]["moves"].as_array().unwrap().len(), 2);
     assert!(!report["verdict"].as_array().unwrap().is_empty());
-    let server = finish(server);
-    assert!(server.status.success(), "{}", text(&server.stderr));
+    let server = finish(server).good();
     assert!(text(&server.stderr).contains("probed by 127.0.0.1"), "{}", text(&server.stderr));
 }
 
@@ -214,8 +213,7 @@ fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     // The alias means nothing to anybody but ssh.
     let there = ["ssh://me@lab.invalid:2200/srv", "--ssh", "ssh -v -4", "--remote-path", exe, "--json"];
     let arguments = [&there[..], &BRIEF[..]].concat();
-    let output = finish(ssh.probe("works", &arguments).spawn().unwrap());
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = finish(ssh.probe("works", &arguments).spawn().unwrap()).good();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{report}");
     assert!(report["up"]["loss"]["high"].as_f64().is_some() && report["down"]["knee_bps"].is_object());

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{finish, grebe, signal, text};
+use crate::support::{Good, finish, grebe, signal, text};
 use serde_json::{Value, json};
 
 const SAMPLES: usize = 40_000_000;
@@ -171,8 +171,7 @@ fn several_channels_and_short_recordings_come_too() {
         "--to",
         made.to_str().unwrap(),
     ];
-    let output = lab.run(&arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    lab.run(&arguments).good();
     let collection = made.with_extension("sigmf-collection");
     assert!(collection.is_file(), "two channels have a file each");
     let (local, _) = lab.picture(collection.to_str().unwrap(), &[]);

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{grebe, run, text};
+use crate::support::{Good, grebe, run, text, wait_until};
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
@@ -56,8 +56,7 @@ fn check_killed(collection: &Path) {
     let first = collection.with_file_name(format!("{}_1.sigmf-meta", stem(collection)));
     let first_len = || SampleFile::open(&first).ok().map(|first| first.len_samples());
     let before_repair = first_len();
-    let repaired = run(&["repair", path]);
-    assert!(repaired.status.success(), "{}", text(&repaired.stderr));
+    run(&["repair", path]).good();
     let after = SampleFile::open(collection).unwrap();
     assert!(after.is_whole(), "{:?}", after.notes());
     assert_eq!(after.channels(), channels);
@@ -75,11 +74,7 @@ fn stem(path: &Path) -> String {
 }
 
 fn wait_for(path: &Path) {
-    let began = Instant::now();
-    while !path.exists() {
-        assert!(began.elapsed() < Duration::from_secs(30), "{} does not come", path.display());
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until(&format!("{} does not come", path.display()), || path.exists());
 }
 
 #[test]
@@ -112,8 +107,7 @@ fn who_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
         fs::create_dir(&folder).unwrap();
         let file = folder.join("both.sigmf-meta");
         let collection = file.with_extension("sigmf-collection");
-        let older = run(&arguments(file.to_str().unwrap(), &["--samples", "100k"]));
-        assert!(older.status.success(), "{}", text(&older.stderr));
+        run(&arguments(file.to_str().unwrap(), &["--samples", "100k"])).good();
         assert!(streams(&collection).iter().all(|stream| stream["hash"].is_string()));
         let recorder = grebe(&arguments(file.to_str().unwrap(), &["--duration", "700ms", "--overwrite"]));
         let mut traced = Command::new("strace");
@@ -146,8 +140,7 @@ fn where_no_sample_comes_what_was_there_stays_tied() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("both.sigmf-meta");
     let collection: PathBuf = file.with_extension("sigmf-collection");
-    let made = run(&arguments(file.to_str().unwrap(), &["--samples", "100k"]));
-    assert!(made.status.success(), "{}", text(&made.stderr));
+    run(&arguments(file.to_str().unwrap(), &["--samples", "100k"])).good();
     let before = fs::read(&collection).unwrap();
     let silent = ["udp://127.0.0.1:0", "udp://127.0.0.1:0"];
     let more = ["--overwrite", "--idle-timeout", "300ms"];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::kills::kills;
 use crate::support::recordings::{SmallDisk, check_saw};
-use crate::support::{finish, grebe, run, text};
+use crate::support::{Good, finish, grebe, run, text};
 use grebe::recording::{Error, SampleFile, SigmfSettings, SigmfWriter};
 
 fn record(uri: &str, file: &Path, more: &[&str]) -> Child {
@@ -36,8 +36,7 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
         recorder.wait().unwrap();
         let opened = SampleFile::open(&file);
         if let Ok(before) = &opened {
-            let output = run(&["repair", file.to_str().unwrap(), "--json"]);
-            assert!(output.status.success(), "{}", text(&output.stderr));
+            let output = run(&["repair", file.to_str().unwrap(), "--json"]).good();
             let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
             assert_eq!(
                 (&told[0]["changed"], told[0]["samples"].as_u64()),

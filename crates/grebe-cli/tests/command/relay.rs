@@ -10,9 +10,9 @@ use std::fs;
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, ChildStderr, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{finish, grebe, listening, run, signal, text};
+use crate::support::{Good, finish, grebe, listening, run, signal, text, wait_until};
 use crate::transfer::peers::{Ended, Waiting, file, path, send, sent, wait_for_note};
 
 /// A relay at a port of this machine, until the test is over.
@@ -50,15 +50,7 @@ impl Relay {
     }
 
     fn wait_for(&self, name: &str, least: u64) {
-        let began = Instant::now();
-        while self.figure(name) < least {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{name} is {}, not {least}",
-                self.figure(name)
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(&format!("{name} does not reach {least}"), || self.figure(name) >= least);
     }
 
     fn kill(&mut self) {
@@ -127,11 +119,7 @@ fn where_a_direct_way_works_the_relay_passes_on_nothing() {
     assert!(sender.said.contains("directly to 127.0.0.1:"), "{}", sender.said);
     assert_eq!(relay.figure("relayed_bytes_total"), 0);
     // Both have said that they are done.
-    let began = Instant::now();
-    while relay.figure("sessions") > 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "the places are still kept");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("the places are still kept", || relay.figure("sessions") <= 0);
 }
 
 fn without_addresses(word: &str) -> String {
@@ -273,8 +261,7 @@ fn the_relay_may_be_named_once_for_all_and_ends_well() {
     let mut stdout = BufReader::new(sender.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let receiver = run(&["recv", line["ticket"].as_str().unwrap(), path(into.path())]);
-    assert!(receiver.status.success(), "{}", text(&receiver.stderr));
+    run(&["recv", line["ticket"].as_str().unwrap(), path(into.path())]).good();
     assert!(finish(sender).status.success());
     relay.wait_for("relayed_bytes_total", 1_000);
 
@@ -337,11 +324,7 @@ fn where_no_udp_reaches_the_relay_tcp_does() {
     }
     relay.wait_for("relayed_bytes_total", 6_000_000);
     // Both have said that they are done, and nothing was cut off.
-    let began = Instant::now();
-    while relay.figure("connections") > 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "connections are left");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("connections are left", || relay.figure("connections") <= 0);
     assert_eq!((relay.figure("sessions"), relay.figure("closed_connections_total")), (0, 0));
 }
 

@@ -11,15 +11,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{example, finish, grebe, run, text};
+use crate::support::{Good, example, finish, grebe, run, text};
 use serde_json::Value;
 use served::serve;
 
 /// A picture of a served source with its measurements; of a recording once it is complete.
 fn picture(link: &str, file: &Path, more: &[&str]) -> Value {
     let arguments = [&["view", link, "--png", file.to_str().unwrap(), "--json"], more].concat();
-    let output = run(&arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&arguments).good();
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

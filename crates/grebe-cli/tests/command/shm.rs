@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{finish, grebe, signal, text};
+use crate::support::{Good, finish, grebe, signal, text};
 use grebe::shm::{Error as ShmError, Policy, Subscriber, SubscriberOptions};
 use tempfile::TempDir;
 
@@ -118,8 +118,8 @@ fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
     let (direct, one, two) =
         (room.path("d.sigmf-meta"), room.path("one.sigmf-meta"), room.path("two.sigmf-meta"));
     let (a, b) = (room.record("shm://held", &one), room.record("shm://held", &two));
-    let sent = room.start(&[&["sg", "--json", "--to", "shm://held?wait=2"], &WAVE[..]].concat()).finish();
-    assert!(sent.status.success(), "{}", text(&sent.stderr));
+    let sent =
+        room.start(&[&["sg", "--json", "--to", "shm://held?wait=2"], &WAVE[..]].concat()).finish().good();
     assert!(text(&sent.stderr).contains("MiB of shared memory, fixed"), "{}", text(&sent.stderr));
     assert_eq!((&json(&sent)["samples"], &json(&sent)["copied_frames"]), (&600_001.into(), &0.into()));
     for recorded in [a.finish(), b.finish()] {
@@ -128,8 +128,7 @@ fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
         assert_eq!((&report["samples"], &report["copied_frames"]), (&600_001.into(), &0.into()), "{report}");
         assert_eq!(report["losses"]["network_frames"], 0);
     }
-    let made = room.start(&[&["sg", "--to", direct.to_str().unwrap()], &WAVE[..]].concat()).finish();
-    assert!(made.status.success(), "{}", text(&made.stderr));
+    room.start(&[&["sg", "--to", direct.to_str().unwrap()], &WAVE[..]].concat()).finish().good();
     for channel in 1..=2 {
         let data = |name: &str| fs::read(room.path(&format!("{name}_ch{channel}.sigmf-data"))).unwrap();
         assert!(data("d") == data("one") && data("d") == data("two"), "channel {channel}");
@@ -177,8 +176,7 @@ fn a_graph_that_waits_for_its_readers_begins_with_the_last_of_them() {
     let late = room.record("shm://x", &room.path("late.sigmf-meta"));
     first.read_for(Duration::from_secs(1));
     assert!(first.frames > 0);
-    let recorded = late.finish();
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let recorded = late.finish().good();
     let report = json(&recorded);
     assert_eq!(report["samples"], 600_001, "who comes last has every sample: {report}");
     assert_eq!(report["losses"]["network_frames"], 0, "{report}");
@@ -229,11 +227,9 @@ fn a_recording_is_played_through_shared_memory_and_its_copies_are_counted() {
     let recorder = room.record("shm://x", &file);
     let ecg = crate::support::example("ecg.sigmf-meta");
     let arguments = ["play", ecg.to_str().unwrap(), "--to", "shm://x?wait=1", "--speed", "5000", "--json"];
-    let played = room.start(&arguments).finish();
-    assert!(played.status.success(), "{}", text(&played.stderr));
+    let played = room.start(&arguments).finish().good();
     assert_eq!(json(&played)["copied_frames"], json(&played)["frames"]);
-    let recorded = recorder.finish();
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    recorder.finish().good();
     let data = fs::read(room.path("out.sigmf-data")).unwrap();
     assert!(data == fs::read(crate::support::example("ecg.sigmf-data")).unwrap());
 }
@@ -252,9 +248,7 @@ fn a_picture_of_a_stream_in_shared_memory() {
     let room = Room::new();
     let picture = room.path("x.png");
     let generator = room.start(&["sg", "--channels", "2", "--rate", "10M", "--to", "shm://x"]);
-    let viewed =
-        room.start(&["view", "shm://x", "--png", picture.to_str().unwrap(), "--after", "200ms"]).finish();
-    assert!(viewed.status.success(), "{}", text(&viewed.stderr));
+    room.start(&["view", "shm://x", "--png", picture.to_str().unwrap(), "--after", "200ms"]).finish().good();
     assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
     signal("-TERM", generator.id());
     assert_eq!(generator.finish().status.code(), Some(130));
@@ -271,8 +265,7 @@ fn a_name_that_is_taken_is_refused_and_a_dead_one_is_taken_over() {
     assert!(text(&second.stderr).contains("a stream 'x' exists already"), "{}", text(&second.stderr));
     first.kill();
     assert!(room.sockets().join("x.shm").exists(), "a kill leaves the socket");
-    let third = room.start(&["sg", "--to", "shm://x", "--samples", "1000"]).finish();
-    assert!(third.status.success(), "{}", text(&third.stderr));
+    room.start(&["sg", "--to", "shm://x", "--samples", "1000"]).finish().good();
     assert!(room.is_empty());
 }
 
@@ -415,8 +408,7 @@ fn a_stopped_reader_holds_up_nobody() {
     signal("-TERM", generator.id());
     let sent = generator.finish();
     assert_eq!(sent.status.code(), Some(130), "{}", text(&sent.stderr));
-    let recorded = stopped.finish();
-    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    stopped.finish().good();
 }
 
 #[test]

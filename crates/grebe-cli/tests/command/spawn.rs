@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use crate::support::{finish, grebe, run, text};
+use crate::support::{Good, finish, grebe, run, text};
 use grebe_frame::Header;
 use grebe_process::synth::{GeneratorCommand, WaveName};
 
@@ -12,8 +12,7 @@ fn a_scope_starts_its_generator_and_shows_it() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("spawned.png");
     let recipe = "sg --rate 1M --samples 200k --wave 'square'";
-    let output = run(&["view", "--spawn", recipe, "--png", png.to_str().unwrap(), "--json"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&["view", "--spawn", recipe, "--png", png.to_str().unwrap(), "--json"]).good();
     let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(measured["channels"][0]["duty"].as_f64(), Some(0.5), "{measured}");
     assert!(png.exists());

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use crate::support::remote_host::{Host, STEP_NS, STEPS, far_clock, near_clock};
-use crate::support::{Listener, run, text};
+use crate::support::{Good, Listener, run, text};
 use grebe::flow::{UtcClock, clock_id, monotonic_ns};
 use grebe::frame::Header;
 use grebe::recording::{SampleFile, Segment};
@@ -72,13 +72,11 @@ fn a_time_without_a_zone_is_read_as_utc_and_without_a_time_none_is_made_up() {
         std::fs::write(&from, meta.to_string()).unwrap();
         std::fs::write(from.with_extension("sigmf-data"), [0; 200]).unwrap();
         let (converted, recorded) = (place(&format!("{name}-converted")), place(&format!("{name}-recorded")));
-        let said = run(&["convert", &named(&from), &named(&converted)]);
-        assert!(said.status.success(), "{}", text(&said.stderr));
+        let said = run(&["convert", &named(&from), &named(&converted)]).good();
         let noted = text(&said.stderr).contains("core:datetime");
         assert_eq!(noted, time.is_some(), "{}", text(&said.stderr));
         let recorder = Listener::record(&recorded, &[]);
-        let said = run(&["play", &named(&from), "--to", &recorder.uri()]);
-        assert!(said.status.success(), "{}", text(&said.stderr));
+        run(&["play", &named(&from), "--to", &recorder.uri()]).good();
         assert_eq!(recorder.finish().0, Some(0));
         for file in [converted, recorded] {
             let meta: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -128,8 +126,7 @@ fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_play
     assert!(later.abs_diff(expected) <= Duration::from_micros(1), "{later:?} instead of {expected:?}");
 
     let recorder = Listener::record(&again, &[]);
-    let played = run(&["play", first.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "3"]);
-    assert!(played.status.success(), "{}", text(&played.stderr));
+    run(&["play", first.to_str().unwrap(), "--to", &recorder.uri(), "--speed", "3"]).good();
     let (status, _, said) = recorder.finish();
     assert_eq!(status, Some(0), "{said}");
     assert_eq!(segments(&again), recorded, "not when they were played");
@@ -310,15 +307,14 @@ fn a_sender_whose_monotonic_clock_shows_another_time_is_asked_over_the_wire() {
     let (recorder, address, _stderr) =
         crate::support::listening(&["record", &listen, file.to_str().unwrap(), "--json"]);
     let before_ns = monotonic_ns();
-    let sent = std::process::Command::new("ip")
+    std::process::Command::new("ip")
         .args(["netns", "exec", &wire.namespace, "unshare", "-T", "--monotonic", "37", "--fork"])
         .args([env!("CARGO_BIN_EXE_grebe"), "sg", "--channels", "1", "--rate", "100k", "--samples", "150k"])
         .args(["--to", &format!("udp://{address}")])
         .output()
-        .unwrap();
-    assert!(sent.status.success(), "{}", text(&sent.stderr));
-    let recorded = crate::support::finish(recorder);
-    assert!(recorded.status.success(), "{}", text(&recorded.stdout));
+        .unwrap()
+        .good();
+    crate::support::finish(recorder).good();
     let after_ns = monotonic_ns();
     let file = SampleFile::open(&file).unwrap();
     let ours = file.axis_by(clock_id(), 0).expect("it was measured");

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::text;
+use crate::support::{Killed, text, wait_until};
 
 /// A user's run-time folder, with nobody in it.
 struct Place(tempfile::TempDir);
@@ -32,29 +32,16 @@ impl Place {
     }
 
     /// A generator that sends to a port where nobody listens, once it can be watched.
-    fn generator(&self) -> Generator {
+    fn generator(&self) -> Killed {
         let arguments = ["sg", "--rate", "1M", "--channels", "2", "--to", "udp://127.0.0.1:9"];
         let child = self.grebe(&arguments).stderr(Stdio::null()).spawn().unwrap();
-        let generator = Generator(child);
-        let until = Instant::now() + Duration::from_secs(20);
-        while !self.socket(&generator).exists() {
-            assert!(Instant::now() < until, "the generator does not publish");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let generator = Killed(child);
+        wait_until("the generator does not publish", || self.socket(&generator).exists());
         generator
     }
 
-    fn socket(&self, generator: &Generator) -> PathBuf {
+    fn socket(&self, generator: &Killed) -> PathBuf {
         self.0.path().join("grebe").join(format!("{}.sg.top", generator.0.id()))
-    }
-}
-
-struct Generator(Child);
-
-impl Drop for Generator {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -173,15 +160,11 @@ fn leaves_nothing(exec: &str) {
     script.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
     script.env("XDG_RUNTIME_DIR", place.0.path()).env("TMPDIR", place.0.path());
     let terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    let mut terminal = Generator(terminal);
+    let mut terminal = Killed(terminal);
     let folder = place.0.path().join("grebe");
     let is_published = || fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
     let wait_until = |is_there: bool, what: &str| {
-        let until = Instant::now() + Duration::from_secs(30);
-        while is_published() != is_there {
-            assert!(Instant::now() < until, "{what}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("{what}"), || is_published() == is_there);
     };
     wait_until(true, "the scope does not publish");
     terminal.0.kill().unwrap();

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use self::peers::{Waiting, file, names, path, receive, send, sent, wait_for_note};
-use crate::support::{grebe, signal, text};
+use self::peers::{Waiting, file, moved, names, path, receive, send, sent, wait_for_note};
+use crate::support::{Good, grebe, signal, text};
 
 #[test]
 fn files_and_directories_arrive_as_they_are() {
@@ -69,8 +69,7 @@ fn the_sender_may_print_the_ticket() {
 
     let into = tempfile::tempdir().unwrap();
     let sender = Waiting::start(&["send", path(&one)]);
-    let receiver = crate::support::run(&["recv", &sender.ticket, path(into.path())]);
-    assert!(receiver.status.success(), "{}", text(&receiver.stderr));
+    let receiver = crate::support::run(&["recv", &sender.ticket, path(into.path())]).good();
     assert!(text(&receiver.stdout).contains("one"));
     assert!(fs::read(into.path().join("one")).unwrap() == contents);
 
@@ -94,9 +93,7 @@ fn a_killed_receiver_goes_on_where_it_was() {
     drop(receiver);
     assert!(!into.path().join("large.bin").exists());
 
-    let receiver = Waiting::recv(into.path());
-    let sender = sent(send(&[&large], &receiver.ticket, &["--bwlimit", "80M"]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&large], into.path(), &["--bwlimit", "80M"]);
     assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
     assert!(sender.result["resumed_bytes"].as_u64().unwrap() >= 1_000_000, "{}", sender.result);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
@@ -138,9 +135,7 @@ fn a_file_that_changed_meanwhile_is_sent_anew() {
     receiver.finish();
     let (large, contents) = file(from.path(), "large.bin", 9_000_000);
 
-    let receiver = Waiting::recv(into.path());
-    let sender = sent(send(&[&large], &receiver.ticket, &[]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&large], into.path(), &[]);
     assert_eq!(
         (sender.status, receiver.status),
         (Some(0), Some(0)),
@@ -217,9 +212,7 @@ fn nothing_is_replaced_unasked() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, contents) = file(from.path(), "one", 1_000);
     fs::write(into.path().join("one"), b"precious").unwrap();
-    let receiver = Waiting::recv(into.path());
-    let sender = sent(send(&[&one], &receiver.ticket, &[]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&one], into.path(), &[]);
     assert_eq!((sender.status, receiver.status), (Some(4), Some(4)));
     assert!(receiver.said.contains("it exists"), "{}", receiver.said);
     assert!(sender.said.contains("it exists"), "the sender knows why: {}", sender.said);
@@ -257,9 +250,7 @@ fn whatever_letters_a_name_has_it_comes_and_does_nothing_to_a_terminal() {
         file(&directory, name, 100);
     }
     std::os::unix::fs::symlink("nowhere", directory.join("\u{1b}link")).unwrap();
-    let receiver = Waiting::recv(into.path());
-    let sender = sent(send(&[&directory], &receiver.ticket, &[]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&directory], into.path(), &[]);
     assert_eq!((sender.status, receiver.status), (Some(4), Some(4)), "{} {}", sender.said, receiver.said);
     assert_eq!(sender.result["left_out"].as_array().unwrap().len(), 2, "{}", sender.result);
     assert!(!sender.said.contains('\u{1b}') && sender.said.contains("\\u{1b}link"), "{}", sender.said);
@@ -364,9 +355,7 @@ fn a_full_disk_is_said_on_both_sides() {
     };
     let from = tempfile::tempdir().unwrap();
     let (large, _) = file(from.path(), "large.bin", 9_000_000);
-    let receiver = Waiting::recv(disk.0.path());
-    let sender = sent(send(&[&large], &receiver.ticket, &[]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&large], disk.0.path(), &[]);
     assert_eq!((sender.status, receiver.status), (Some(1), Some(5)));
     assert!(receiver.said.contains("has room for"), "{}", receiver.said);
     assert!(sender.said.contains("has room for"), "and the sender knows: {}", sender.said);

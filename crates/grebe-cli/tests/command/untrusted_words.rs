@@ -2,9 +2,8 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::path::Path;
 
-use crate::support::{run, text};
+use crate::support::{path, run, text};
 use serde_json::{Value, json};
 
 /// Colours, a letter that turns others around, the one-byte escape, two that are not seen, and another line.
@@ -21,10 +20,6 @@ fn said(arguments: &[&str]) -> String {
     assert!(!said.contains(unseen), "{arguments:?}: {said:?}");
     assert!(!said.lines().any(|line| line == "grebe: all is well"), "{arguments:?}: {said}");
     said
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 fn metadata(global: &Value) -> String {

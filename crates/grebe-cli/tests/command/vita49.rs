@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{finish, listening, run, text};
+use crate::support::{Good, finish, listening, run, text};
 use grebe::recording::SampleFile;
 
 /// Takes what a sender sends, to the empty datagram that ends the stream.
@@ -126,8 +126,7 @@ fn wireshark_reads_what_is_sent() {
         ["vrt.type", "vrt.sid", "vrt.seq", "vrt.tsi", "vrt.tsf", "vrt.oui", "vrt.len", "_ws.malformed"];
     let mut arguments = vec!["-r", file.to_str().unwrap(), "-d", "udp.port==4991,vrt", "-T", "fields"];
     fields.iter().for_each(|field| arguments.extend(["-e", field]));
-    let output = Command::new("tshark").args(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = Command::new("tshark").args(arguments).output().unwrap().good();
     let read: Vec<Vec<String>> =
         text(&output.stdout).lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect();
     assert_eq!(read.len(), datagrams.len());

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use crate::support::trees::{file, noise};
-use crate::support::{run, text};
+use crate::support::{path, run, text};
 use serde_json::Value;
 
 /// A volume, until it is dropped.
@@ -88,10 +88,6 @@ fn cp(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let result = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let result = result.rev().find_map(|line| line.get("result").cloned()).unwrap_or_default();
     (output.status.code(), result, text(&output.stderr))
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 fn contents(folder: &Path) -> String {

@@ -129,52 +129,62 @@ pub(crate) fn a_gone_consumer_is_noticed_and_nothing_is_queued_for_it<C: Carrier
 }
 
 pub(crate) fn across_threads_nothing_is_lost_twice_or_reordered<C: Carrier>() {
-    const BATCHES: u64 = 20_000;
     for policy in POLICIES {
-        let (pool, mut tx, mut rx) = C::open(8, 4, policy);
-        let sender = thread::spawn(move || {
-            let mut source = Source::new(pool);
-            for _ in 0..BATCHES {
-                let mut batch = loop {
-                    match source.next() {
-                        Some(batch) => break batch,
-                        None => thread::yield_now(),
-                    }
-                };
-                while let Offer::Full(back) = tx.offer(batch) {
-                    batch = back;
-                    assert!(tx.wait_for_room(), "a wake-up was lost");
+        let (pool, tx, rx) = C::open(8, 4, policy);
+        across_threads(pool, tx, rx, policy);
+    }
+}
+
+/// Sends many batches through a queue to another thread.
+pub(crate) fn across_threads(
+    pool: BatchPool,
+    mut tx: impl Sending + Send + 'static,
+    mut rx: impl Receiving,
+    policy: Policy,
+) {
+    const BATCHES: u64 = 20_000;
+    let sender = thread::spawn(move || {
+        let mut source = Source::new(pool);
+        for _ in 0..BATCHES {
+            let mut batch = loop {
+                match source.next() {
+                    Some(batch) => break batch,
+                    None => thread::yield_now(),
                 }
+            };
+            while let Offer::Full(back) = tx.offer(batch) {
+                batch = back;
+                assert!(tx.wait_for_room(), "a wake-up was lost");
             }
-        });
-        let mut seen = Vec::new();
-        while !rx.is_ended() {
-            assert!(rx.wait(), "a wake-up was lost");
-            seen.extend(drain(&mut rx));
         }
-        sender.join().unwrap();
-        assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{policy}");
-        if policy == Policy::Block {
-            assert_eq!(seen.len() as u64, BATCHES * 2);
-        }
-        if policy == Policy::DropOldest {
-            assert_eq!(seen.last(), Some(&(BATCHES * 2 - 1)), "the newest is always kept");
-        }
+    });
+    let mut seen = Vec::new();
+    while !rx.is_ended() {
+        assert!(rx.wait(), "a wake-up was lost");
+        seen.extend(drain(&mut rx));
+    }
+    sender.join().unwrap();
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{policy}");
+    if policy == Policy::Block {
+        assert_eq!(seen.len() as u64, BATCHES * 2);
+    }
+    if policy == Policy::DropOldest {
+        assert_eq!(seen.last(), Some(&(BATCHES * 2 - 1)), "the newest is always kept");
     }
 }
 
 /// Makes numbered batches of two frames.
-struct Source {
-    pool: BatchPool,
-    sequence: u64,
+pub(crate) struct Source {
+    pub(crate) pool: BatchPool,
+    pub(crate) sequence: u64,
 }
 
 impl Source {
-    fn new(pool: BatchPool) -> Self {
+    pub(crate) fn new(pool: BatchPool) -> Self {
         Self { pool, sequence: 0 }
     }
 
-    fn next(&mut self) -> Option<Batch> {
+    pub(crate) fn next(&mut self) -> Option<Batch> {
         let mut batch = self.pool.acquire()?;
         for _ in 0..2 {
             let header = Header {
@@ -191,7 +201,7 @@ impl Source {
     }
 }
 
-fn sequences(batch: &Batch) -> Vec<u64> {
+pub(crate) fn sequences(batch: &Batch) -> Vec<u64> {
     for frame in batch.frames() {
         assert!(
             frame.channel::<i16>(0).unwrap().iter().all(|&sample| sample == frame.header().sequence as i16),
@@ -201,8 +211,8 @@ fn sequences(batch: &Batch) -> Vec<u64> {
     batch.frames().map(|frame| frame.header().sequence).collect()
 }
 
-fn drain(rx: &mut impl Receiving) -> Vec<u64> {
+pub(crate) fn drain(rx: &mut impl Receiving) -> Vec<u64> {
     std::iter::from_fn(|| rx.pop()).flat_map(|batch| sequences(&batch)).collect()
 }
 
-const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];
+pub(crate) const POLICIES: [Policy; 3] = [Policy::Block, Policy::DropOldest, Policy::DropLatest];

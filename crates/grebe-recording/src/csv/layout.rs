@@ -230,9 +230,24 @@ pub(super) fn unit_named(name: &str) -> Option<&'static str> {
 /// Field separator and decimal point.
 const WAYS: [(u8, u8); 6] =
     [(b',', b'.'), (b';', b'.'), (b';', b','), (b'\t', b'.'), (b'\t', b','), (b' ', b'.')];
-const ABSENT: [&str; 15] = [
-    "x", "nan", "n/a", "na", "null", "none", "-", "--", "---", "ovf", "ol", "overflow", "overload", "#n/a",
+const ABSENT: [&str; 17] = [
+    "x",
+    "nan",
+    "n/a",
+    "na",
+    "null",
+    "none",
+    "-",
+    "--",
+    "---",
+    "ovf",
+    "ol",
+    "overflow",
+    "overload",
+    "#n/a",
     "clipped",
+    "\u{221e}",
+    "-\u{221e}",
 ];
 const NAMED_UNITS: [(&str, &str); 8] = [
     ("volt", "V"),

@@ -250,6 +250,12 @@ impl<'a> Table<'a> {
         let row_bytes = self.columns.format.bytes() * rows.channels.len();
         let most = (bytes / row_bytes).clamp(2 * LOOKAHEAD, rows_max);
         while !self.is_over && rows.len() < most {
+            if self.short.is_none()
+                && let Some(bytes) = self.columns.take_plain(self.reader.rest(), &mut self.clock, rows)
+            {
+                rows.lines.push(self.reader.pass_line(bytes));
+                continue;
+            }
             let read = self.reader.read(&mut self.record);
             if !read.map_err(|error| self.broken(error))? {
                 self.is_over = true;

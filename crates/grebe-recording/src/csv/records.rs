@@ -60,7 +60,7 @@ impl<R: Read> Records<R> {
     pub(super) fn skip(&mut self, lines: usize) -> io::Result<()> {
         for _ in 0..lines {
             loop {
-                let found = self.buffer[self.begin..self.end].iter().position(|&byte| byte == b'\n');
+                let found = self.rest().iter().position(|&byte| byte == b'\n');
                 let passed = found.map_or(self.end - self.begin, |at| at + 1);
                 self.pass(passed);
                 if found.is_some() || !self.fill()? {
@@ -109,6 +109,21 @@ impl<R: Read> Records<R> {
         }
     }
 
+    /// The bytes that are here of the lines that follow.
+    #[inline]
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.buffer[self.begin..self.end]
+    }
+
+    /// Passes a line of this many bytes, its end among them, and returns its number.
+    #[inline]
+    pub(super) fn pass_line(&mut self, bytes: usize) -> u64 {
+        self.pass(bytes);
+        self.is_half_ended = false;
+        self.line += 1;
+        self.line
+    }
+
     /// Bytes that were read of the text so far.
     pub(super) fn done_bytes(&self) -> u64 {
         self.done_bytes
@@ -122,7 +137,7 @@ impl<R: Read> Records<R> {
     #[inline]
     fn scan(&self, ends: &mut Vec<usize>) -> Scanned {
         let delimiter = self.delimiter;
-        let bytes = &self.buffer[self.begin..self.end];
+        let bytes = self.rest();
         for (at, &byte) in bytes.iter().enumerate() {
             if byte == delimiter {
                 ends.push(at);
@@ -143,7 +158,7 @@ impl<R: Read> Records<R> {
     fn unquote(&self, record: &mut Record) -> Option<(usize, u64, u8)> {
         record.bytes.clear();
         record.ends.clear();
-        let bytes = &self.buffer[self.begin..self.end];
+        let bytes = self.rest();
         let (mut is_quoted, mut is_field_begin, mut lines) = (false, true, 0);
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -245,7 +260,8 @@ impl Index<usize> for Record {
     }
 }
 
-const BUFFER_BYTES: usize = 1 << 20;
+/// What a core's cache holds beside the samples.
+const BUFFER_BYTES: usize = 256 << 10;
 const LINE_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Decodes a text of any encoding to UTF-8.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// Reads a text as UTF-8: of UTF-16 with a byte order mark each character is converted; other bytes go through as they are, but for a mark.
 #[derive(Debug)]
 pub(super) struct Text {
-    file: BufReader<File>,
+    file: File,
     wide: Option<Order>,
     /// Converted, and not read yet.
     ready: Vec<u8>,
@@ -37,7 +37,6 @@ impl Text {
             _ => (None, 0),
         };
         file.seek(SeekFrom::Start(skip))?;
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
         Ok(Self { file, wide, ready: Vec::new(), begin: 0, high: None })
     }
 
@@ -85,5 +84,4 @@ impl Read for Text {
     }
 }
 
-const BUFFER_BYTES: usize = 1 << 20;
 const WIDE_BYTES: u64 = 64 << 10;

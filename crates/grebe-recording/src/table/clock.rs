@@ -79,6 +79,12 @@ impl Clock {
     pub fn seconds(&mut self, field: &[u8]) -> Option<f64> {
         let field = field.trim_ascii();
         let Some(now) = decimal(field, self.point) else { return self.seconds_of(b"", field) };
+        self.seconds_at(now)
+    }
+
+    /// The same for a number.
+    #[inline]
+    pub(crate) fn seconds_at(&mut self, now: Decimal) -> Option<f64> {
         let unit = match self.first {
             Some(first) => first.unit,
             None => self.unit_of(now),

@@ -2,23 +2,30 @@
 
 /// A number in a text: `mantissa * 10^exponent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     pub(super) mantissa: i64,
     pub(super) exponent: i32,
+}
+
+impl Decimal {
+    /// The nearest number, where one operation on exact ones gives it.
+    #[inline]
+    pub(crate) fn nearest(self) -> Option<f64> {
+        let power = POWERS.get(self.exponent.unsigned_abs() as usize)?;
+        let number = self.mantissa as f64;
+        (self.mantissa.unsigned_abs() < 1 << 53)
+            .then(|| if self.exponent < 0 { number / power } else { number * power })
+    }
 }
 
 /// Parses a number; `point` is the decimal point.
 #[inline]
 pub fn number(text: &[u8], point: u8) -> Option<f64> {
     let text = text.trim_ascii();
-    if let Some(Decimal { mantissa, exponent }) = decimal(text, point)
-        && mantissa.unsigned_abs() < 1 << 53
-        && let Some(power) = POWERS.get(exponent.unsigned_abs() as usize)
+    if let Some(decimal) = decimal(text, point)
+        && let Some(number) = decimal.nearest()
     {
-        // Both are exact, so the result is the nearest number.
-        let number = mantissa as f64;
-        let negative_zero = mantissa == 0 && text[0] == b'-';
-        let number = if exponent < 0 { number / power } else { number * power };
+        let negative_zero = decimal.mantissa == 0 && text[0] == b'-';
         return Some(if negative_zero { -0.0 } else { number });
     }
     if point == b'.' || !text.contains(&point) {
@@ -91,9 +98,58 @@ pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     Some(Decimal { mantissa: if is_negative { -mantissa } else { mantissa }, exponent })
 }
 
+/// The number at the front of a text and its length, eight digits at a time. `None`: it is not one of up to 18 digits without an exponent,
+/// is -0, or its end is less than eight bytes before that of the text.
+#[inline]
+pub(crate) fn leading(text: &[u8], point: u8) -> Option<(Decimal, usize)> {
+    let is_negative = *text.first()? == b'-';
+    let begin = usize::from(is_negative);
+    let (mut mantissa, mut end) = digits(0, text, begin)?;
+    let (mut count, mut decimals) = (end - begin, 0);
+    if *text.get(end)? == point {
+        let first = end + 1;
+        (mantissa, end) = digits(mantissa, text, first)?;
+        decimals = end - first;
+        count += decimals;
+    }
+    if !(1..=DIGITS_MAX).contains(&count) || (mantissa == 0 && is_negative) {
+        return None;
+    }
+    let mantissa = if is_negative { -(mantissa as i64) } else { mantissa as i64 };
+    Some((Decimal { mantissa, exponent: -(decimals as i32) }, end))
+}
+
+/// Appends the digits from `at` on to a number; also returns their end.
+#[inline]
+fn digits(mut number: u64, text: &[u8], mut at: usize) -> Option<(u64, usize)> {
+    loop {
+        let eight: &[u8; 8] = text.get(at..)?.first_chunk()?;
+        let word = u64::from_le_bytes(*eight) ^ (ONES * b'0' as u64);
+        // What is no digit sets the highest bit of its byte; its carry reaches later bytes alone.
+        let others = (word.wrapping_add(ONES * 0x76) | word) & (ONES * 0x80);
+        let count = others.trailing_zeros() / 8;
+        // The digits as if zeros were before them; then pairs, fours and all of them at once.
+        let word = word.unbounded_shl(64 - 8 * count);
+        let word = word.wrapping_mul(10).wrapping_add(word >> 8);
+        let high = (word & PAIRS).wrapping_mul(1_000_000 << 32 | 100);
+        let low = (word >> 16 & PAIRS).wrapping_mul(10_000 << 32 | 1);
+        let value = high.wrapping_add(low) >> 32;
+        number = number.wrapping_mul(TENS[count as usize]).wrapping_add(value);
+        at += count as usize;
+        if count < 8 {
+            return Some((number, at));
+        }
+    }
+}
+
 /// Above this, another digit does not fit.
 const FULL: i64 = i64::MAX / 10;
 const UNIT_BYTES_MAX: usize = 16;
+/// As many always fit into 64 bits.
+const DIGITS_MAX: usize = 18;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const PAIRS: u64 = 0x0000_00ff_0000_00ff;
+const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 /// Exact powers.
 pub(super) const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
@@ -151,6 +207,18 @@ mod tests {
         fn every_number_is_the_one_that_the_standard_library_reads(text in "[-+]?[0-9]{0,20}\\.?[0-9]{0,20}(e[-+]?[0-9]{1,3})?") {
             let expected = text.parse::<f64>().ok();
             prop_assert_eq!(number(text.as_bytes(), b'.').map(f64::to_bits), expected.map(f64::to_bits));
+        }
+
+        /// Eight digits at a time are what one at a time are.
+        #[test]
+        fn a_leading_number_is_the_same_number(text in "-?[0-9]{0,20}[.]?[0-9]{0,20}", end in "[,\\n;:/x\u{80}\u{fe}.]", rest in "[0-9,.]{8}") {
+            let whole = format!("{text}{end}{rest}");
+            let is_point = end == "." && !text.contains('.');
+            let read = leading(whole.as_bytes(), b'.').filter(|_| !is_point);
+            let count = text.bytes().filter(u8::is_ascii_digit).count();
+            let expected = decimal(text.as_bytes(), b'.').filter(|it| count <= 18 && !(it.mantissa == 0 && text.starts_with('-')));
+            prop_assert_eq!(read, expected.filter(|_| !is_point).map(|it| (it, text.len())));
+            prop_assert_eq!(leading(text.as_bytes(), b'.'), None, "no eight bytes follow");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Recorders and saves that are killed at any moment.
 
 use super::*;
+use crate::support::Good;
 use crate::support::kills::kills;
 
 /// Checks all recordings of a folder, also by SigMF's validator if `GREBE_VALIDATE` has its path. Returns how many there are.
@@ -28,8 +29,7 @@ fn check_all(folder: &Path, made: &[Vec<i16>; 2]) -> usize {
     if let Ok(validator) = std::env::var("GREBE_VALIDATE")
         && !metas.is_empty()
     {
-        let output = std::process::Command::new(validator).args(metas).output().unwrap();
-        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        std::process::Command::new(validator).args(metas).output().unwrap().good();
     }
     collections.len()
 }

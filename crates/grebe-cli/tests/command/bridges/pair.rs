@@ -5,14 +5,13 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
 use super::hosts::Hosts;
 use super::table::{Bridge, Index, Listens};
-use crate::support::{finish, grebe, signal, text};
+use crate::support::{finish, grebe, signal, text, wait_until};
 
 /// How both sides of a bridge are started.
 #[derive(Clone, Copy)]
@@ -191,11 +190,9 @@ impl Pair<'_> {
 
 /// Waits until a recording has this many samples.
 pub(crate) fn wait_for_samples(file: &Path, samples: u64) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !SampleFile::open(file).is_ok_and(|file| file.len_samples() >= samples) {
-        assert!(Instant::now() < until, "nothing comes into {}", file.display());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(&format!("nothing comes into {}", file.display()), || {
+        SampleFile::open(file).is_ok_and(|file| file.len_samples() >= samples)
+    });
 }
 
 /// A port that nobody has. Tests of one process get one after the other, also where hosts of their own are free of them all.

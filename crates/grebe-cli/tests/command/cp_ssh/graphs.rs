@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use super::sshd::Sshd;
-use crate::support::{finish, grebe, signal, text};
+use crate::support::{finish, grebe, signal, text, wait_until};
 
 #[test]
 fn a_graph_runs_behind_ssh_and_one_ctrl_c_ends_it_there_too() {
@@ -26,11 +25,7 @@ fn a_graph_runs_behind_ssh_and_one_ctrl_c_ends_it_there_too() {
     let mut command = grebe(&[&own[..], &[env!("CARGO_BIN_EXE_grebe")]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let data = |name: &str| fs::read(at(name)).unwrap_or_default();
-    let until = Instant::now() + Duration::from_secs(50);
-    while data("far.sigmf-data").len().min(data("near.sigmf-data").len()) < 50_000 {
-        assert!(Instant::now() < until, "nothing came");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing came", || data("far.sigmf-data").len().min(data("near.sigmf-data").len()) >= 50_000);
     signal("-INT", child.id());
     let output = finish(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
@@ -63,22 +58,15 @@ fn what_is_killed_behind_ssh_is_started_again() {
     let own = ["run", file.to_str().unwrap(), "--no-config", "--ssh", &ssh, "--remote-path", &there];
     let child = grebe(&own).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let length = || fs::metadata(at("near.sigmf-data")).map_or(0, |it| it.len());
-    let until = Instant::now() + Duration::from_secs(50);
     let id = || fs::read_to_string(&pid).unwrap_or_default().trim().parse::<u32>().unwrap_or(0);
     for kills in 0..3 {
         let before = length();
-        while length() < before + 50_000 {
-            assert!(Instant::now() < until, "nothing came");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("nothing came", || length() >= before + 50_000);
         let killed = id();
         if kills < 2 {
             signal("-KILL", killed);
         }
-        while kills < 2 && id() == killed {
-            assert!(Instant::now() < until, "it is not started again");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("it is not started again", || kills >= 2 || id() != killed);
     }
     signal("-INT", child.id());
     let output = finish(child);

@@ -5,13 +5,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::sshd::Sshd;
 use super::{path, run, there};
 use crate::support::kills::play_stories;
 use crate::support::trees::{assert_same, file, noise, plant};
-use crate::support::{finish, signal, text};
+use crate::support::{finish, signal, text, wait_until};
 
 #[test]
 fn whatever_is_killed_the_same_command_ends_with_the_right_tree() {
@@ -31,12 +31,10 @@ fn between_two_machines_it_is_noticed_at_once_that_one_end_was_killed() {
         let (source, place) = (format!("{}/", there(&from)), format!("store:{}", to.display()));
         let mut child =
             sshd.cp_with(&story.program, &["-a", "--bwlimit", "10M", &source, &place]).spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(60);
         // Begun in this order, and something has come.
-        while story.others().len() < 2 || !to.join("plain.txt").exists() {
-            assert!(Instant::now() < until, "{killed}: nothing comes");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("{killed}: nothing comes"), || {
+            story.others().len() >= 2 && to.join("plain.txt").exists()
+        });
         kill(story.others()[usize::from(killed == "the sender")]);
         story.has_ended(&mut child);
         let output = finish(child);
@@ -169,20 +167,16 @@ impl<'a> Story<'a> {
 
     /// It notices within seconds, whichever side was killed.
     fn has_ended(&self, child: &mut Child) {
-        let until = Instant::now() + Duration::from_secs(30);
-        while child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < until, "story {}: this end goes on for ever", self.seed);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("story {}: this end goes on for ever", self.seed), || {
+            child.try_wait().unwrap().is_some()
+        });
     }
 
     /// No process of the other end outlives this one.
     fn wait_until_all_are_gone(&self) {
-        let until = Instant::now() + Duration::from_secs(30);
-        while !self.others().is_empty() {
-            assert!(Instant::now() < until, "story {}: the other end goes on for ever", self.seed);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until(&format!("story {}: the other end goes on for ever", self.seed), || {
+            self.others().is_empty()
+        });
     }
 
     /// The processes of the other end that still run.

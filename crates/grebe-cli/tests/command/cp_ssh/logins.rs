@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::sshd::Sshd;
 use super::{Ended, path};
 use crate::support::trees::{file, noise};
-use crate::support::{MARK, finish, grebe, program, text};
+use crate::support::{MARK, finish, grebe, program, text, wait_until};
 
 /// How a command ended that logs in to the host `odd`.
 fn with(ssh: &str, arguments: &[&str]) -> Ended {
@@ -181,8 +181,6 @@ fn a_ticket_is_not_shown_where_ssh_dies_meanwhile() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
-    use std::time::{Duration, Instant};
-
     use crate::support::signal;
 
     let Some(sshd) = Sshd::start() else { return };
@@ -192,20 +190,13 @@ fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
     let stream = format!("ssh://lab/shm://waited-for-{}", std::process::id());
     let view = ["view", &stream, "--png", "-", "--ssh", &sshd.ssh(), "--remote-path", &program];
     let child = grebe(&view).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(40);
     let threads = || {
         let id = fs::read_to_string(&pid).unwrap_or_default();
         fs::read_dir(format!("/proc/{}/task", id.trim())).map_or(0, Iterator::count)
     };
     // Beside its first thread, one that reads on and one for signals: it has been told what to show.
-    while threads() < 3 {
-        assert!(Instant::now() < until, "nothing is started");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing is started", || threads() >= 3);
     signal("-KILL", child.id());
     finish(child);
-    while threads() > 0 {
-        assert!(Instant::now() < until, "the server waits without its viewer");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the server waits without its viewer", || threads() <= 0);
 }

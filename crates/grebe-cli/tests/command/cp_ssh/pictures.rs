@@ -1,11 +1,10 @@
 //! A scope over `ssh` whose link dies, heals, or is left: in a terminal, as a person sees it.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use super::sshd::Sshd;
 use crate::support::screen::Screen;
-use crate::support::{program, signal, text};
+use crate::support::{program, signal, text, wait_until};
 
 /// A scope in a terminal, and how its `ssh` is started.
 struct Scope {
@@ -106,9 +105,5 @@ fn no_ssh_is_left_behind() {
     let view = view.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
     signal("-KILL", view);
     let _ = scope.screen.child.wait();
-    let until = Instant::now() + Duration::from_secs(30);
-    while !scope.all_ssh().is_empty() {
-        assert!(Instant::now() < until, "ssh goes on without its scope");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("ssh goes on without its scope", || scope.all_ssh().is_empty());
 }

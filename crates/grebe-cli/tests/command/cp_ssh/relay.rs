@@ -1,26 +1,14 @@
 //! Copies whose ends meet at a relay.
 
-use std::process::Child;
-
 use super::{Sshd, path, run, there};
-use crate::support::listening;
 use crate::support::trees::{assert_same, plant};
-
-/// Ends with the test.
-struct Relay(Child);
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::support::{Killed, listening};
 
 #[test]
 fn what_may_not_go_directly_is_relayed_and_what_may_is_not() {
     let Some(sshd) = Sshd::start() else { return };
     let (child, relay, _stderr) = listening(&["relay", "--listen", "127.0.0.1:0"]);
-    let _relay = Relay(child);
+    let _relay = Killed(child);
     let folder = tempfile::tempdir().unwrap();
     let from = folder.path().join("from");
     plant(&from);

@@ -4,15 +4,15 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::grebe;
+use crate::support::{Killed, grebe};
 
 /// It runs until this is dropped.
 pub(crate) struct Sshd {
     folder: tempfile::TempDir,
-    child: Child,
+    child: Killed,
 }
 
 impl Sshd {
@@ -84,7 +84,7 @@ impl Sshd {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn();
-        let mut this = Self { child: child.map_err(|error| error.to_string())?, folder };
+        let mut this = Self { child: Killed(child.map_err(|error| error.to_string())?), folder };
         let until = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             if Instant::now() > until || this.child.try_wait().is_ok_and(|ended| ended.is_some()) {
@@ -151,12 +151,5 @@ impl Sshd {
 
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

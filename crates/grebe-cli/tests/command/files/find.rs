@@ -1,6 +1,7 @@
 //! `find`.
 
 use super::*;
+use crate::support::Good;
 
 /// A recording of one channel at 1 kS/s from index 100 on, then a gap of 50 samples, and the same again.
 fn twice(folder: &Path, samples: &[i16]) -> String {
@@ -174,15 +175,13 @@ fn levels_of_24_bits_count_from_24_bits() {
         found(file, &["--trigger", "power", &format!("--level={level}"), "--window", "20ms"])
     };
     let recording = place("x.sigmf-meta");
-    let converted = run(&["convert", &wav, &recording]);
-    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    run(&["convert", &wav, &recording]).good();
     for file in [&wav, &recording] {
         assert_eq!(power(file, "-3.5").len(), 1, "{file}");
         assert_eq!(power(file, "-2.5").len(), 0, "{file}");
     }
     let float = place("x.npy");
-    let converted = run(&["convert", &wav, &float, "--format", "f32"]);
-    assert!(converted.status.success(), "{}", text(&converted.stderr));
+    run(&["convert", &wav, &float, "--format", "f32"]).good();
     let mut file = SampleFile::open(float).unwrap();
     assert_eq!(file.block(0, 1).unwrap().channel::<f32>(0).unwrap()[0], 0.5);
 }

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::hosts::{Lab, eventually, is_alive};
+use super::hosts::{Lab, is_alive};
 use super::restart::{is_made, kill, known_segments, made, segments, stage};
-use crate::support::{finish, signal, text};
+use crate::support::{Good, finish, signal, text, wait_until};
 
 /// There and back between two hosts, and from both to here.
 const BOTH_WAYS: &str = r#"
@@ -34,8 +34,7 @@ fn report(stdout: &[u8]) -> Value {
 fn edges_in_both_directions_share_a_direct_way_and_carry_what_one_host_makes() {
     let lab = Lab::new();
     let one = BOTH_WAYS.replace(", host = \"mast\"", "").replace(", host = \"store\"", "");
-    let output = lab.run(&one.replace("NAME", "one"), &[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    lab.run(&one.replace("NAME", "one"), &[]).good();
     let made = lab.data("here/one");
     assert_eq!(made.len(), 600_000);
     for (more, way) in [(&["--via", "tcp"][..], "tcp"), (&["--via", "udp"], "udp"), (&[], "udp")] {
@@ -89,7 +88,7 @@ fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
         lab.await_data("store/far", 50_000);
         // Each has a door for the process that runs the graph, and one of them has one for the other: those that were of no use are closed.
         #[cfg(target_os = "linux")]
-        eventually("three doors", || {
+        wait_until("three doors", || {
             ["mast", "store"].map(|host| doors(lab.id(host))).iter().sum::<usize>() == 3
         });
         signal("-STOP", child.id());
@@ -194,7 +193,7 @@ fn a_source_that_is_killed_again_and_again_is_reached_directly_each_time() {
             lab.await_data("store/far", before + 40_000);
             if kills < 3 {
                 kill(&lab, "mast");
-                eventually("it is heard again", || lab.goes_on() == kills + 1);
+                wait_until("it is heard again", || lab.goes_on() == kills + 1);
             }
         }
         signal("-INT", child.id());
@@ -257,9 +256,9 @@ fn a_host_that_stands_still_is_told_soon_and_joined_again_with_what_was_on_the_w
             lab.await_data("store/far", before + 40_000);
             signal("-STOP", lab.id("store"));
             let words = "no data between mast and store: mast has received nothing from store for 2.5 s, nor has this host";
-            eventually("it is told", || lab.said().matches(words).count() == times);
+            wait_until("it is told", || lab.said().matches(words).count() == times);
             signal("-CONT", lab.id("store"));
-            eventually("it is joined again", || joined(&lab).iter().sum::<usize>() == times);
+            wait_until("it is joined again", || joined(&lab).iter().sum::<usize>() == times);
         }
         let before = lab.known_bytes("store/far");
         lab.await_data("store/far", before + 40_000);
@@ -285,9 +284,9 @@ fn where_the_producer_waits_a_host_that_stands_still_is_told_and_costs_no_sample
         let child = lab.start_heard(&ENDLESS_THERE.replace("POLICY", "block"), &["--via", via, "--json"]);
         lab.await_data("store/far", 40_000);
         signal("-STOP", lab.id("store"));
-        eventually("it is told", || lab.said().contains("no data between mast and store: mast has received"));
+        wait_until("it is told", || lab.said().contains("no data between mast and store: mast has received"));
         signal("-CONT", lab.id("store"));
-        eventually("so is that it is heard", || {
+        wait_until("so is that it is heard", || {
             lab.said().contains("mast receives data from store again, after ")
         });
         let before = lab.known_bytes("store/far");
@@ -367,9 +366,9 @@ fn where_the_cable_is_cut_samples_go_through_here_until_the_host_is_started_agai
     lab.await_data("store/far", 40_000);
     assert!(lab.said().contains(", directly\n"), "{}", lab.said());
     cable.plug(false).unwrap();
-    eventually("it is told", || lab.said().contains("no data between mast and store: "));
+    wait_until("it is told", || lab.said().contains("no data between mast and store: "));
     let through = "mast -> store: samples go through this host, because neither reaches the other (after ";
-    eventually("it goes another way", || lab.said().contains(through));
+    wait_until("it goes another way", || lab.said().contains(through));
     let before = lab.known_bytes("store/far");
     lab.await_data("store/far", before + 40_000);
     // Where it is started again without a cable, they still do not reach each other.

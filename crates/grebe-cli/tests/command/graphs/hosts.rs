@@ -4,11 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{MARK, finish, grebe, signal, text};
+use crate::support::{Good, MARK, finish, grebe, signal, text, wait_until};
 
 /// Hosts called `mast` and `store`, each with a home.
 pub(super) struct Lab(tempfile::TempDir);
@@ -108,7 +107,7 @@ impl Lab {
 
     /// Waits until a recording has this length.
     pub(super) fn await_data(&self, name: &str, bytes: usize) {
-        eventually(&format!("{name} has {bytes} bytes"), || self.known_bytes(name) >= bytes);
+        wait_until(&format!("{name} has {bytes} bytes"), || self.known_bytes(name) >= bytes);
     }
 
     /// That a recording was closed in order: its metadata are there, and speak of all of its samples.
@@ -116,17 +115,8 @@ impl Lab {
         let meta = fs::read(self.path(name).with_extension("sigmf-meta")).unwrap();
         let meta: Value = serde_json::from_slice(&meta).unwrap();
         assert!(meta["captures"][0].is_object(), "{meta}");
-        let verified =
-            super::run(&["info", "--verify", self.path(name).with_extension("sigmf-meta").to_str().unwrap()]);
-        assert!(verified.status.success(), "{}{}", text(&verified.stdout), text(&verified.stderr));
-    }
-}
-
-pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < until, "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        super::run(&["info", "--verify", self.path(name).with_extension("sigmf-meta").to_str().unwrap()])
+            .good();
     }
 }
 
@@ -168,8 +158,7 @@ fn on_one_host(graph: &str) -> String {
 fn a_graph_on_three_hosts_makes_what_it_makes_on_one_to_the_sample() {
     let lab = Lab::new();
     let one = on_one_host(THREE).replace("DISK", "one.sigmf-meta").replace("RAW", "raw.sigmf-meta");
-    let output = lab.run(&one, &[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    lab.run(&one, &[]).good();
     let three = THREE.replace("DISK", "three.sigmf-meta").replace("RAW", "raw.sigmf-meta");
     for (via, way) in [("ssh", "ssh"), ("tcp", "TCP"), ("udp", "UDP")] {
         let output = lab.run(&three, &["--json", "--via", via]);
@@ -289,7 +278,7 @@ fn where_nobody_waits_for_it_the_rest_goes_on_without_a_host_that_is_gone() {
         signal("-STOP", lab.id("store"));
         goes_on();
         signal("-KILL", lab.id("store"));
-        eventually("it is gone", || !is_alive(lab.id("store")));
+        wait_until("it is gone", || !is_alive(lab.id("store")));
         goes_on();
         signal("-INT", child.id());
         let output = finish(child);
@@ -313,7 +302,7 @@ fn nothing_stays_where_the_process_that_runs_the_graph_is_killed() {
         let ids = [lab.id("mast"), lab.id("store")];
         child.kill().unwrap();
         child.wait().unwrap();
-        eventually("all have ended", || ids.iter().all(|&id| !is_alive(id)));
+        wait_until("all have ended", || ids.iter().all(|&id| !is_alive(id)));
         lab.assert_closed("store/far");
     }
 }
@@ -332,8 +321,7 @@ fn a_slow_consumer_loses_what_its_policy_says_and_that_is_told_to_the_sample() {
             { from = "slow", to = "disk", capacity = 2 },
         ]
     "#;
-    let output = lab.run(graph, &["--via", "ssh", "--json"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = lab.run(graph, &["--via", "ssh", "--json"]).good();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let queues = report["graph"]["queues"].as_array().unwrap();
     let queue = queues.iter().find(|queue| queue["from"] == "mast:adc").unwrap();
@@ -353,8 +341,7 @@ fn a_slow_consumer_loses_what_its_policy_says_and_that_is_told_to_the_sample() {
     assert_eq!((told, index), (dropped, 6_000_000), "{meta}");
 
     // A waiting producer loses nothing.
-    let output = lab.run(&graph.replace("drop_oldest", "block").replace("6M", "2M"), &["--via", "ssh"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    lab.run(&graph.replace("drop_oldest", "block").replace("6M", "2M"), &["--via", "ssh"]).good();
     assert_eq!(lab.data("here/slow").len(), 4_000_000);
 }
 

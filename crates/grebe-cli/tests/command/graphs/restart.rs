@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::hosts::{Lab, eventually, is_alive};
-use crate::support::{finish, signal, text};
+use super::hosts::{Lab, is_alive};
+use crate::support::{Good, finish, signal, text, wait_until};
 
 /// It goes on for ever: here, and through here on a second host. The generator waits, and leaves nothing out where the machine is busy.
 const ENDLESS: &str = r#"
@@ -32,8 +32,7 @@ pub(super) fn made(lab: &Lab) -> Vec<u8> {
         ]
         edge = [{ from = "adc", to = "disk" }]
     "#;
-    let output = lab.run(graph, &[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    lab.run(graph, &[]).good();
     lab.data("here/made")
 }
 
@@ -88,7 +87,7 @@ pub(super) fn kill(lab: &Lab, host: &str) {
 fn end(lab: &Lab, host: &str, name: &str) {
     let id = lab.id(host);
     signal(name, id);
-    eventually("it is started again", || lab.id(host) != id);
+    wait_until("it is started again", || lab.id(host) != id);
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn a_source_that_is_killed_again_and_again_comes_back_behind_a_gap_that_is_known
                 // A host that shuts down asks its processes to end.
                 end(&lab, "mast", if kills == 1 { "-TERM" } else { "-KILL" });
                 // Data in flight came before that.
-                eventually("both hear it again", || lab.goes_on() == 2 * (kills + 1));
+                wait_until("both hear it again", || lab.goes_on() == 2 * (kills + 1));
             }
         }
         let ids = [lab.id("mast"), lab.id("store")];
@@ -207,7 +206,7 @@ fn a_stage_between_two_hosts_that_is_killed_leaves_a_gap_and_nothing_else() {
         if kills < 2 {
             kill(&lab, "store");
             let is_again = || lab.said().matches("store is back after").count() == kills + 1;
-            eventually("it is joined again", is_again);
+            wait_until("it is joined again", is_again);
         }
     }
     signal("-INT", child.id());
@@ -240,7 +239,7 @@ fn a_host_that_does_not_come_back_is_tried_less_and_less_until_ctrl_c() {
     lab.await_data("store/far", 40_000);
     fs::write(lab.path("store/down"), "").unwrap();
     signal("-KILL", lab.id("store"));
-    eventually("it is tried again", || lab.starts("store") >= 4);
+    wait_until("it is tried again", || lab.starts("store") >= 4);
     // The others go on meanwhile.
     let before = lab.known_bytes("here/near");
     lab.await_data("here/near", before + 40_000);
@@ -269,7 +268,7 @@ fn a_stage_that_fails_is_started_again_and_one_that_has_ended_is_not() {
         host = [{ name = "mast", restart = "always" }, { name = "store", restart = "always" }]
     "#;
     let child = lab.start_heard(graph, &["--via", "ssh"]);
-    eventually("it is started again", || lab.starts("mast") >= 4);
+    wait_until("it is started again", || lab.starts("mast") >= 4);
     signal("-INT", child.id());
     let output = finish(child);
     let said = lab.said();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::made::{compressed, flac, gzip, mat, matrix, npy, sdriq, tar, uff, wav, zip, zstd};
-use super::{Came, Input, Is};
+use super::{Came, Input, Inputs, Is};
 use crate::foreign_files::{auxi, meta, rf64_killed, tone, wav as stereo};
 
 pub(super) fn inputs() -> Vec<Input> {
@@ -15,8 +15,7 @@ fn ramp(bytes: usize) -> Vec<u8> {
 }
 
 fn wavs() -> Vec<Input> {
-    let kind = "WAV, RF64, BW64";
-    let mut all = Vec::new();
+    let mut all = Inputs::new("WAV, RF64, BW64");
     for (code, bits, channels) in [
         (1, 8, 1),
         (1, 16, 1),
@@ -31,7 +30,7 @@ fn wavs() -> Vec<Input> {
         let frame_bytes = usize::from(bits / 8 * channels);
         let bytes = wav(code, bits, channels, 8_000, &vec![0; 24 * frame_bytes]);
         let is = Is(8e3, 24, channels.into());
-        all.push(Input::file(kind, &format!("c{code}b{bits}x{channels}.wav"), bytes, Came::Right(is)));
+        all.right(&format!("c{code}b{bits}x{channels}.wav"), bytes, is);
     }
     let two = Is(48e3, 100, 2);
     for (name, bytes) in [
@@ -40,78 +39,50 @@ fn wavs() -> Vec<Input> {
         ("clamped.wav", stereo(b"", 0x8000_0000)),
         ("killed.wav", rf64_killed()),
     ] {
-        all.push(Input::file(kind, name, bytes, Came::Noted(two, "does not say how long")));
+        all.noted(name, bytes, two, "does not say how long");
     }
-    all.push(Input::file(kind, "stale.wav", stereo(b"", 40), Came::Noted(two, "the file goes on")));
+    all.noted("stale.wav", stereo(b"", 40), two, "the file goes on");
     let one = Is(48e3, 100, 1);
-    all.push(Input::file(kind, "auxi.wav", stereo(&auxi(), 400), Came::Noted(one, "auxi")));
-    all.push(Input::file(kind, "iq.wav?iq", stereo(b"", 400), Came::Right(one)));
-    all.push(Input::file(kind, "fast.wav?rate=2.4M", stereo(b"", 400), Came::Right(Is(2.4e6, 100, 2))));
+    all.noted("auxi.wav", stereo(&auxi(), 400), one, "auxi");
+    all.right("iq.wav?iq", stereo(b"", 400), one);
+    all.right("fast.wav?rate=2.4M", stereo(b"", 400), Is(2.4e6, 100, 2));
     let named = "baseband_433920000Hz_12-00-00_01-02-2020.wav";
-    all.push(Input::file(kind, named, stereo(b"", 400), Came::Noted(one, "name of the file")));
-    let as_raw = Came::Refused("a WAV says its format itself", None);
-    all.push(Input::file(kind, "raw.wav?format=cf32&rate=1M", stereo(b"", 400), as_raw));
-    all.push(Input::file(kind, "adpcm.wav", wav(2, 4, 1, 8_000, &[0; 64]), Came::Refused("", None)));
-    all
+    all.noted(named, stereo(b"", 400), one, "name of the file");
+    all.refused("raw.wav?format=cf32&rate=1M", stereo(b"", 400), "a WAV says its format itself", None);
+    all.refused("adpcm.wav", wav(2, 4, 1, 8_000, &[0; 64]), "", None);
+    all.list
 }
 
 fn arrays() -> Vec<Input> {
-    let kind = ".npy, .npz";
-    let mut all = Vec::new();
+    let mut all = Inputs::new(".npy, .npz");
     for (letters, bytes) in
         [("|i1", 1), ("|u1", 1), ("<i2", 2), (">i2", 2), ("<i4", 4), ("<f4", 4), (">f8", 8), ("<c8", 8)]
     {
         let name = format!("{}.npy?rate=8k", letters.replace(['|', '<', '>'], "x"));
-        all.push(Input::file(
-            kind,
-            &name,
-            npy(letters, "(6,)", false, &ramp(6 * bytes)),
-            Came::Right(Is(8e3, 6, 1)),
-        ));
+        all.right(&name, npy(letters, "(6,)", false, &ramp(6 * bytes)), Is(8e3, 6, 1));
     }
     let unsaid = "nothing says the sample rate";
     let two = npy("<i2", "(3, 2)", true, &ramp(12));
-    all.push(Input::file(kind, "two.npy", two.clone(), Came::Noted(Is(0.0, 3, 2), unsaid)));
-    all.push(Input::file(
-        kind,
-        "pairs.npy?rate=1M",
-        npy("<i2", "(3, 1, 2)", false, &ramp(12)),
-        Came::Right(Is(1e6, 3, 1)),
-    ));
-    all.push(Input::file(
-        kind,
-        "cut.npy?rate=8k",
-        npy("<i2", "(9,)", false, &ramp(12)),
-        Came::Noted(Is(8e3, 6, 1), "truncated"),
-    ));
-    all.push(Input::file(
-        kind,
-        "c16.npy",
-        npy("<c16", "(2,)", false, &ramp(32)),
-        Came::Refused("astype", None),
-    ));
+    all.noted("two.npy", two.clone(), Is(0.0, 3, 2), unsaid);
+    all.right("pairs.npy?rate=1M", npy("<i2", "(3, 1, 2)", false, &ramp(12)), Is(1e6, 3, 1));
+    all.noted("cut.npy?rate=8k", npy("<i2", "(9,)", false, &ramp(12)), Is(8e3, 6, 1), "truncated");
+    all.refused("c16.npy", npy("<c16", "(2,)", false, &ramp(32)), "astype", None);
     let rate = npy("<f8", "()", false, &48e3f64.to_le_bytes());
-    all.push(Input::file(kind, "one.npz?rate=1k", zip(&[("x.npy", &two)]), Came::Right(Is(1e3, 3, 2))));
-    all.push(Input::file(
-        kind,
+    all.right("one.npz?rate=1k", zip(&[("x.npy", &two)]), Is(1e3, 3, 2));
+    all.noted(
         "fs.npz",
         zip(&[("x.npy", &two), ("fs.npy", &rate)]),
-        Came::Noted(Is(48e3, 3, 2), "its fs is taken as the rate"),
-    ));
+        Is(48e3, 3, 2),
+        "its fs is taken as the rate",
+    );
     let several = zip(&[("a.npy", &two), ("b.npy", &two)]);
-    all.push(Input::file(
-        kind,
-        "several.npz",
-        several,
-        Came::Refused("holds several arrays, a (3, 2), b (3, 2)", Some(Is(0.0, 3, 2))),
-    ));
-    all.push(Input::file(kind, "no.npz", b"PK".to_vec(), Came::Refused("is no .npz file", None)));
-    all
+    all.refused("several.npz", several, "holds several arrays, a (3, 2), b (3, 2)", Some(Is(0.0, 3, 2)));
+    all.refused("no.npz", b"PK".to_vec(), "is no .npz file", None);
+    all.list
 }
 
 fn raws() -> Vec<Input> {
-    let kind = "raw";
-    let mut all = Vec::new();
+    let mut all = Inputs::new("raw");
     for (ending, bytes) in [
         ("i8", 1),
         ("u8", 1),
@@ -130,16 +101,10 @@ fn raws() -> Vec<Input> {
         ("cfile", 8),
         ("fc32", 8),
     ] {
-        all.push(Input::file(
-            kind,
-            &format!("x.{ending}?rate=1M"),
-            ramp(48),
-            Came::Right(Is(1e6, 48 / bytes, 1)),
-        ));
+        all.right(&format!("x.{ending}?rate=1M"), ramp(48), Is(1e6, 48 / bytes, 1));
     }
     for (ending, bytes) in [("ci32", 8), ("cu16", 4), ("cf64", 16), ("u16", 2)] {
-        let came = Came::Noted(Is(1e6, 48 / bytes, 1), "are read as");
-        all.push(Input::file(kind, &format!("x.{ending}?rate=1M"), vec![0; 48], came));
+        all.noted(&format!("x.{ending}?rate=1M"), vec![0; 48], Is(1e6, 48 / bytes, 1), "are read as");
     }
     let facts = "the name of the file says";
     for (name, is) in [
@@ -148,41 +113,25 @@ fn raws() -> Vec<Input> {
         ("FM_100.1M_2.4Msps.cu8", Is(2.4e6, 24, 1)),
         ("osmo-f1.6265e9-s1e6-t20260924.cfile", Is(1e6, 6, 1)),
     ] {
-        all.push(Input::file(kind, name, ramp(48), Came::Noted(is, facts)));
+        all.noted(name, ramp(48), is, facts);
     }
     let beside = b"sample_rate=500000\ncenter_frequency=433920000\n".to_vec();
     let both = vec![("BBD_0001.C16", ramp(48)), ("BBD_0001.TXT", beside)];
-    all.push(Input::files(kind, "BBD_0001.C16", both, Came::Noted(Is(500e3, 12, 1), "BBD_0001.TXT says")));
-    all.push(Input::file(
-        kind,
-        "two.bin?format=i16&channels=2&rate=8k",
-        ramp(48),
-        Came::Right(Is(8e3, 12, 2)),
-    ));
-    all.push(Input::file(
-        kind,
-        "norate.cf32",
-        ramp(48),
-        Came::Noted(Is(0.0, 6, 1), "nothing says the sample rate"),
-    ));
-    all.push(Input::file(
-        kind,
-        "odd.cu8?rate=1M",
-        ramp(49),
-        Came::Noted(Is(1e6, 24, 1), "ends within a sample"),
-    ));
-    all.push(Input::file(kind, "unknown.iq", ramp(48), Came::Refused("unknown kind of file", None)));
-    all.push(Input::file(kind, "wave.cf32", stereo(b"", 400), Came::Refused("is a WAV file", None)));
-    all
+    all.files("BBD_0001.C16", both, Came::Noted(Is(500e3, 12, 1), "BBD_0001.TXT says"));
+    all.right("two.bin?format=i16&channels=2&rate=8k", ramp(48), Is(8e3, 12, 2));
+    all.noted("norate.cf32", ramp(48), Is(0.0, 6, 1), "nothing says the sample rate");
+    all.noted("odd.cu8?rate=1M", ramp(49), Is(1e6, 24, 1), "ends within a sample");
+    all.refused("unknown.iq", ramp(48), "unknown kind of file", None);
+    all.refused("wave.cf32", stereo(b"", 400), "is a WAV file", None);
+    all.list
 }
 
 fn sigmfs() -> Vec<Input> {
-    let kind = "SigMF";
-    let mut all = Vec::new();
+    let mut all = Inputs::new("SigMF");
     let mut add = |name: &str, datatype: &str, capture: serde_json::Value, data: Vec<u8>, came: Came| {
         let (meta_name, data_name) = (format!("{name}.sigmf-meta"), format!("{name}.sigmf-data"));
         let files = vec![(meta_name.as_str(), meta(datatype, capture)), (data_name.as_str(), data)];
-        all.push(Input::files(kind, &meta_name, files, came));
+        all.files(&meta_name, files, came);
     };
     let start = json!({"core:sample_start": 0});
     for (datatype, bytes) in [
@@ -238,48 +187,26 @@ fn sigmfs() -> Vec<Input> {
     );
     add("none", "ci16_le", start.clone(), Vec::new(), Came::Refused("", None));
     add("type", "cx16_le", start, tone(), Came::Refused("cx16_le", None));
-    all
+    all.list
 }
 
 fn receivers() -> Vec<Input> {
-    let kind = ".sdriq, .uff";
     let mut broken = sdriq(1_000_000, 16, &tone());
     broken[28] ^= 1;
-    vec![
-        Input::file(kind, "x.sdriq", sdriq(1_000_000, 16, &tone()), Came::Right(Is(1e6, 100, 1))),
-        Input::file(
-            kind,
-            "wide.sdriq",
-            sdriq(2_400_000, 24, &[0; 80]),
-            Came::Noted(Is(2.4e6, 10, 1), "are read as"),
-        ),
-        Input::file(kind, "sum.sdriq", broken, Came::Noted(Is(1e6, 100, 1), "checksum")),
-        Input::file(
-            kind,
-            "norate.sdriq",
-            sdriq(0, 16, &tone()),
-            Came::Noted(Is(0.0, 100, 1), "nothing says the sample rate"),
-        ),
-        Input::file(
-            kind,
-            "bits.sdriq",
-            sdriq(1_000, 12, &tone()),
-            Came::Refused("neither 16 nor 24 bits", None),
-        ),
-        Input::file(kind, "short.sdriq", vec![0; 20], Came::Refused("ends within its header", None)),
-        Input::file(kind, "x.uff", uff("uint8", &tone()), Came::Right(Is(2.048e6, 200, 1))),
-        Input::file(
-            kind,
-            "no.uff",
-            tone(),
-            Came::Refused("does not begin with the XML", Some(Is(2.048e6, 200, 1))),
-        ),
-    ]
+    let mut all = Inputs::new(".sdriq, .uff");
+    all.right("x.sdriq", sdriq(1_000_000, 16, &tone()), Is(1e6, 100, 1));
+    all.noted("wide.sdriq", sdriq(2_400_000, 24, &[0; 80]), Is(2.4e6, 10, 1), "are read as");
+    all.noted("sum.sdriq", broken, Is(1e6, 100, 1), "checksum");
+    all.noted("norate.sdriq", sdriq(0, 16, &tone()), Is(0.0, 100, 1), "nothing says the sample rate");
+    all.refused("bits.sdriq", sdriq(1_000, 12, &tone()), "neither 16 nor 24 bits", None);
+    all.refused("short.sdriq", vec![0; 20], "ends within its header", None);
+    all.right("x.uff", uff("uint8", &tone()), Is(2.048e6, 200, 1));
+    all.refused("no.uff", tone(), "does not begin with the XML", Some(Is(2.048e6, 200, 1)));
+    all.list
 }
 
 fn packed() -> Vec<Input> {
-    let kind = ".gz, .zst";
-    let mut all = Vec::new();
+    let mut all = Inputs::new(".gz, .zst");
     let meta = meta("ci16_le", json!({"core:sample_start": 0}));
     let archive = tar(&[("x/x.sigmf-meta", &meta), ("x/x.sigmf-data", &tone())]);
     for (name, bytes, is) in [
@@ -291,64 +218,52 @@ fn packed() -> Vec<Input> {
     ] {
         let (plain, query) =
             name.split_once('?').map_or((name, String::new()), |(plain, query)| (plain, format!("?{query}")));
-        all.push(Input::file(kind, &format!("{plain}.gz{query}"), gzip(&bytes), Came::Right(is)));
-        all.push(Input::file(kind, &format!("{plain}.zst{query}"), zstd(&bytes), Came::Right(is)));
+        all.right(&format!("{plain}.gz{query}"), gzip(&bytes), is);
+        all.right(&format!("{plain}.zst{query}"), zstd(&bytes), is);
     }
-    all.push(Input::table(kind, "x.csv.gz?rate=1k", gzip(b"a,b\n1,2\n3,4\n"), Came::Right(Is(1e3, 2, 2))));
+    all.right("x.csv.gz?rate=1k", gzip(b"a,b\n1,2\n3,4\n"), Is(1e3, 2, 2));
     let whole = gzip(&ramp(4_000));
-    all.push(Input::file(
-        kind,
-        "cut.cu8.gz",
-        whole[..whole.len() / 2].to_vec(),
-        Came::Refused("is cut off", None),
-    ));
-    all.push(Input::file(kind, "plain.cu8.gz", ramp(48), Came::Refused("is not compressed", None)));
-    all.push(Input::file(kind, "x.cu8.xz", ramp(48), Came::Refused("unxz -k", None)));
-    all.push(Input::file(kind, "x.sigmf-meta.gz", gzip(b"{}"), Came::Refused("gunzip -k", None)));
-    all
+    all.refused("cut.cu8.gz", whole[..whole.len() / 2].to_vec(), "is cut off", None);
+    all.refused("plain.cu8.gz", ramp(48), "is not compressed", None);
+    all.refused("x.cu8.xz", ramp(48), "unxz -k", None);
+    all.refused("x.sigmf-meta.gz", gzip(b"{}"), "gunzip -k", None);
+    all.list
 }
 
 fn others() -> Vec<Input> {
-    let kind = ".flac, .mat, .sr";
     let text = b"MATLAB 5.0 MAT-file";
     let tall = matrix("x", 10, [6, 2], 3, &ramp(24));
     let rate = matrix("Fs", 6, [1, 1], 4, &8_000u16.to_le_bytes());
     let session = b"[device 1]\ncapturefile=logic-1\nsamplerate=1 MHz\nprobe1=SCL\nprobe2=SDA\nunitsize=1\n";
     let taken = "its Fs is taken as the rate";
-    vec![
-        Input::file(kind, "x.flac", flac(), Came::Right(Is(8e3, 24, 1))),
-        Input::file(kind, "no.flac", tone(), Came::Refused("is no FLAC", None)),
-        Input::file(kind, "x.mp3", tone(), Came::Refused("ffmpeg -i", None)),
-        Input::file(
-            kind,
-            "x.mat",
-            mat(text, &[tall.clone(), rate.clone()]),
-            Came::Noted(Is(8e3, 6, 2), taken),
-        ),
-        Input::file(kind, "z.mat", mat(text, &[compressed(&tall), rate]), Came::Noted(Is(8e3, 6, 2), taken)),
-        Input::file(
-            kind,
-            "two.mat",
-            mat(text, &[tall.clone(), matrix("y", 10, [6, 2], 3, &ramp(24))]),
-            Came::Refused("holds several arrays", Some(Is(0.0, 6, 2))),
-        ),
-        Input::file(
-            kind,
-            "new.mat",
-            mat(b"MATLAB 7.3 MAT-file", &[])
-                .into_iter()
-                .chain([0; 400])
-                .map(|byte| if byte == b'I' { 0 } else { byte })
-                .collect(),
-            Came::Refused("h5py.File", None),
-        ),
-        Input::file(kind, "x.h5", tone(), Came::Refused("h5py.File", None)),
-        Input::file(
-            kind,
-            "x.sr",
-            zip(&[("version", b"2"), ("metadata", session), ("logic-1-1", &[1, 2, 3])]),
-            Came::Right(Is(1e6, 3, 2)),
-        ),
-        Input::file(kind, "no.sr", tone(), Came::Refused("is no session of sigrok", None)),
-    ]
+    let mut all = Inputs::new(".flac, .mat, .sr");
+    all.right("x.flac", flac(), Is(8e3, 24, 1));
+    all.refused("no.flac", tone(), "is no FLAC", None);
+    all.refused("x.mp3", tone(), "ffmpeg -i", None);
+    all.noted("x.mat", mat(text, &[tall.clone(), rate.clone()]), Is(8e3, 6, 2), taken);
+    all.noted("z.mat", mat(text, &[compressed(&tall), rate]), Is(8e3, 6, 2), taken);
+    all.refused(
+        "two.mat",
+        mat(text, &[tall.clone(), matrix("y", 10, [6, 2], 3, &ramp(24))]),
+        "holds several arrays",
+        Some(Is(0.0, 6, 2)),
+    );
+    all.refused(
+        "new.mat",
+        mat(b"MATLAB 7.3 MAT-file", &[])
+            .into_iter()
+            .chain([0; 400])
+            .map(|byte| if byte == b'I' { 0 } else { byte })
+            .collect::<Vec<u8>>(),
+        "h5py.File",
+        None,
+    );
+    all.refused("x.h5", tone(), "h5py.File", None);
+    all.right(
+        "x.sr",
+        zip(&[("version", b"2"), ("metadata", session), ("logic-1-1", &[1, 2, 3])]),
+        Is(1e6, 3, 2),
+    );
+    all.refused("no.sr", tone(), "is no session of sigrok", None);
+    all.list
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::with_zenoh::Running;
-use crate::support::{data, finish, grebe, text};
+use crate::support::{data, finish, grebe, text, wait_until};
 
 /// The namespaces; they go with it.
 struct Hosts {
@@ -156,11 +156,8 @@ fn a_reader_on_another_host_has_datagrams_sent_for_as_long_as_it_reads() {
     let reader = Running::of(hosts.grebe("gate", &arguments)).says(" by udp on request");
     let size = || std::fs::metadata(file.with_extension("sigmf-data")).map_or(0, |of| of.len());
     let await_growth = || {
-        let (before, began) = (size(), Instant::now());
-        while size() <= before {
-            assert!(began.elapsed() < Duration::from_secs(30), "nothing is recorded");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let before = size();
+        wait_until("nothing is recorded", || size() > before);
     };
     await_growth();
     reader.signal("-STOP");

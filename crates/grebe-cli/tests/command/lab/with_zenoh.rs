@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{data, example, finish, grebe, run, signal, text};
+use crate::support::{Killed, data, example, finish, grebe, run, signal, text, wait_until};
 
 /// Ends with the test.
 pub(crate) struct Running(Option<Child>, BufReader<ChildStderr>, String);
@@ -234,21 +234,13 @@ fn a_producer_that_is_killed_disappears_and_one_that_returns_goes_on_behind_a_ma
     let first = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]).says("announced as");
     let record =
         Running::start(&["record", &name, file.to_str().unwrap(), "--json"], &[]).says(" by zenoh://");
-    let began = Instant::now();
-    while !file.exists() {
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing is recorded");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing is recorded", || file.exists());
     first.signal("-KILL");
     await_list(&name, false);
     let again = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]);
     // The new route is reported before samples come.
     let record = record.says_times(" by zenoh://", 2);
-    let began = Instant::now();
-    while metadata(&file)["captures"].as_array().unwrap().len() < 2 {
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing more is recorded");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing more is recorded", || metadata(&file)["captures"].as_array().unwrap().len() >= 2);
     again.signal("-INT");
     let (output, said) = again.finish();
     assert_eq!(output.status.code(), Some(130), "{said}");
@@ -273,11 +265,7 @@ fn without_an_end_a_key_is_an_error() {
     let key = format!("zenoh://test/{}/gone", std::process::id());
     let record = Running::start(&["record", &key, file.to_str().unwrap()], &[]);
     let producer = Running::start(&["sg", "--rate", "10k", "--to", &format!("{key}?wait")], &[]);
-    let began = Instant::now();
-    while !file.exists() {
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing is recorded");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing is recorded", || file.exists());
     producer.signal("-KILL");
     let (output, said) = record.finish();
     assert_eq!(output.status.code(), Some(3), "{said}");
@@ -379,7 +367,7 @@ impl Site {
     }
 
     /// zenohd where ZENOHD names one, and else a session in the mode of a router, which is the same code.
-    fn router(&self) -> Ending {
+    fn router(&self) -> Killed {
         let config = self.path("router.json5");
         let mut command = match std::env::var_os("ZENOHD") {
             Some(zenohd) => {
@@ -390,22 +378,9 @@ impl Site {
             }
             None => grebe(&["ls", "-w", "--zenoh", &config]),
         };
-        let child = Ending(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        let began = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(30), "no router");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let child = Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        wait_until("no router", || std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok());
         child
-    }
-}
-
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

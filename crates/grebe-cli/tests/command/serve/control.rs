@@ -40,19 +40,11 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
 #[cfg(target_os = "linux")]
 fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_the_stream() {
     use std::fs;
-    use std::process::{Child, Stdio};
+    use std::process::Stdio;
     use std::time::{Duration, Instant};
 
-    use crate::support::grebe;
+    use crate::support::{Killed, grebe};
 
-    /// Killed with the test.
-    struct Killed(Child);
-    impl Drop for Killed {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
     let start = |arguments: &[&str]| {
         Killed(grebe(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     };

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::served::{hear, say, serve};
-use crate::support::{run, signal, text};
+use crate::support::{Good, run, signal, text, wait_until};
 
 #[test]
 fn ssh_starts_a_server_there_and_ends_it_afterwards() {
@@ -41,17 +41,14 @@ fn ssh_starts_a_server_there_and_ends_it_afterwards() {
         "--span",
         "10ms",
     ];
-    let output = run(&[&look[..], &there].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = run(&[&look[..], &there].concat()).good();
     let numbers: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!((numbers["channels"][0]["frequency"].as_f64().unwrap() - 1000.0).abs() < 1.0, "{numbers}");
     assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
     let id = fs::read_to_string(&started).unwrap();
-    let began = Instant::now();
-    while Path::new("/proc").join(id.trim()).join("exe").exists() {
-        assert!(began.elapsed() < Duration::from_secs(60), "the server there goes on without its viewer");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the server there goes on without its viewer", || {
+        !Path::new("/proc").join(id.trim()).join("exe").exists()
+    });
     // A failure to open on the other host is reported here.
     let look = ["view", "ssh://me@mast//nowhere/x.sigmf-meta", "--png", picture.to_str().unwrap()];
     let output = run(&[&look[..], &there].concat());

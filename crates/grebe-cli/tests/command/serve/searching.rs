@@ -11,7 +11,7 @@ use grebe_view::{Finding, FoundEvent, ScopeLink, Sought};
 use serde_json::Value;
 
 use super::served::{Served, serve};
-use crate::support::{example, run, text};
+use crate::support::{Good, example, run, text};
 
 /// Events that a remote viewer finds on a server, and the outcome of the search.
 fn found(viewer: &FarViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>, String) {
@@ -33,8 +33,7 @@ fn found(viewer: &FarViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>,
 /// Events that `grebe find` finds in the same recording.
 fn found_beside(recording: &str, words: &str) -> Vec<FoundEvent> {
     let words: Vec<&str> = words.split(' ').collect();
-    let said = run(&[&["find", recording, "--json", "--trigger"], &words[..]].concat());
-    assert!(said.status.success(), "{}", text(&said.stderr));
+    let said = run(&[&["find", recording, "--json", "--trigger"], &words[..]].concat()).good();
     let of = |line: &str| {
         let event: Value = serde_json::from_str(line).unwrap();
         FoundEvent {

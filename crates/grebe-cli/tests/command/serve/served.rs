@@ -3,16 +3,16 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{ChildStderr, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{grebe, text};
+use crate::support::{Killed, grebe, text};
 
 /// A server, and its output.
 pub(crate) struct Served {
-    pub child: Child,
+    pub child: Killed,
     /// For `grebe view`.
     pub link: String,
     /// Host and port.
@@ -40,7 +40,7 @@ pub(crate) fn serve(arguments: &[&str]) -> Served {
     let token = token_of(&link);
     let control = printed["control_link"].as_str().map(token_of);
     assert!(of("page").ends_with(&format!("#token={token}")), "{printed}");
-    Served { child, link, address, token, control, stderr }
+    Served { child: Killed(child), link, address, token, control, stderr }
 }
 
 impl Served {
@@ -99,13 +99,6 @@ impl Served {
 
     pub(crate) fn hello(&self) -> String {
         format!(r#"{{"hello":{{"protocol":1,"token":"{}"}}}}"#, self.token)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

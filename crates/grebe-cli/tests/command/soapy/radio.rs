@@ -10,7 +10,7 @@ use grebe::frame::Complex;
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
-use crate::support::{finish, grebe, text};
+use crate::support::{Good, finish, grebe, text};
 
 /// The folder of the module, made once; `None`, and said so, where it cannot be made on this machine.
 pub(crate) fn module() -> Option<&'static Path> {
@@ -39,15 +39,15 @@ pub(crate) fn module() -> Option<&'static Path> {
         }
         // Others may be at it: it is there when it is whole.
         let part = tmp.join(format!("soapy-{}.part", std::process::id()));
-        let made = Command::new("g++")
+        Command::new("g++")
             .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC"])
             .arg(source)
             .arg("-o")
             .arg(&part)
             .arg("-lSoapySDR")
             .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", text(&made.stderr));
+            .unwrap()
+            .good();
         fs::create_dir_all(&folder).unwrap();
         fs::rename(part, module).unwrap();
         Ok(folder)

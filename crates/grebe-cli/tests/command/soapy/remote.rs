@@ -1,28 +1,19 @@
 //! A radio on another host, by SoapyRemote: our module behind its server.
 
+use crate::support::Killed;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use grebe::recording::SampleFile;
 
 use super::radio::{counted, module, record};
 
-/// A process that ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts a program; `None`, and said so, where it is not on this machine.
-fn start(command: &mut Command) -> Option<Server> {
+fn start(command: &mut Command) -> Option<Killed> {
     match command.stderr(Stdio::null()).spawn() {
-        Ok(child) => Some(Server(child)),
+        Ok(child) => Some(Killed(child)),
         Err(error) => {
             println!("skipped: {} for a radio of another host: {error}", command.get_program().display());
             None
@@ -31,7 +22,7 @@ fn start(command: &mut Command) -> Option<Server> {
 }
 
 /// A message bus of our own, and its address: the server ends where there is none to be found by.
-fn bus() -> Option<(Server, String)> {
+fn bus() -> Option<(Killed, String)> {
     let mut command = Command::new("dbus-daemon");
     let mut bus = start(command.args(["--session", "--nofork", "--print-address"]).stdout(Stdio::piped()))?;
     let mut address = String::new();
@@ -40,7 +31,7 @@ fn bus() -> Option<(Server, String)> {
 }
 
 /// A server on a port that was free a moment ago.
-fn server(bus: &str) -> Option<(Server, u16)> {
+fn server(bus: &str) -> Option<(Killed, u16)> {
     let modules = Command::new("SoapySDRUtil").arg("--info").output();
     if !modules.is_ok_and(|it| String::from_utf8_lossy(&it.stdout).contains("remoteSupport")) {
         println!("skipped: no module for SoapyRemote, or no SoapySDRUtil to ask for it");

@@ -10,7 +10,7 @@ use grebe::frame::Complex;
 use grebe::stages::{SourceOptions, Tuner, open_source};
 
 use super::radio::{calls, module, run};
-use crate::support::{finish, grebe, signal, text, until_listening};
+use crate::support::{Good, finish, grebe, signal, text, until_listening};
 
 /// Frequency at which a sample was received, and the described one: in MHz, for each sample.
 #[derive(Default)]
@@ -65,13 +65,13 @@ fn a_description_changes_at_the_sample_from_which_it_holds() {
     // The library looks for modules where the environment of the process says, so this takes one of its own.
     if std::env::var_os("GREBE_SOAPY_TUNING").is_none() {
         let name = "tuning::a_description_changes_at_the_sample_from_which_it_holds";
-        let output = std::process::Command::new(std::env::current_exe().unwrap())
+        std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env("GREBE_SOAPY_TUNING", "1")
             .env("SOAPY_SDR_PLUGIN_PATH", module)
             .output()
-            .unwrap();
-        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+            .unwrap()
+            .good();
         return;
     }
     // A setting takes effect 5,000 samples after the next one to be read.

@@ -11,6 +11,7 @@ pub(crate) mod trees;
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -143,6 +144,58 @@ impl Drop for Listener {
 /// A file of `examples/data`.
 pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+/// Waits until something is so, for a minute.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that is killed with the test.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Deref for Killed {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Killed {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+pub(crate) fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A program that is to succeed.
+pub(crate) trait Good {
+    /// Panics with what it said where it failed.
+    fn good(self) -> Self;
+}
+
+impl Good for Output {
+    #[track_caller]
+    fn good(self) -> Self {
+        assert!(self.status.success(), "{}: {}{}", self.status, text(&self.stdout), text(&self.stderr));
+        self
+    }
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

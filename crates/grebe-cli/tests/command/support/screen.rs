@@ -5,11 +5,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{program, text};
+use super::{Killed, program, text};
 
 /// The command in a terminal, and the screen.
 pub(crate) struct Screen {
-    pub(crate) child: Child,
+    pub(crate) child: Killed,
     keys: ChildStdin,
     rows: Arc<Mutex<Rows>>,
 }
@@ -31,7 +31,7 @@ impl Screen {
                 rest.drain(..drawn);
             }
         });
-        Some(Self { keys: child.stdin.take().unwrap(), child, rows })
+        Some(Self { keys: child.stdin.take().unwrap(), child: Killed(child), rows })
     }
 
     /// Waits until words stand there.
@@ -77,13 +77,6 @@ impl Screen {
             assert!(Instant::now() < until, "{keys:?} does not end it");
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

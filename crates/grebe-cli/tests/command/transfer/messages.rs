@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use super::peers::{Waiting, file, noted_bytes, send, sent, wait_for_note};
+use super::peers::{Waiting, file, moved, noted_bytes, send, sent, wait_for_note};
 use crate::support::signal;
 
 #[test]
@@ -49,9 +49,7 @@ fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set()
 
     // Four seconds for the remaining data; the rest would make it several times as fast.
     let limit = format!("{}", left_bytes * 2);
-    let receiver = Waiting::recv(into.path());
-    let sender = sent(send(&[&large], &receiver.ticket, &["--bwlimit", &limit]));
-    let receiver = receiver.finish();
+    let (sender, receiver) = moved(&[&large], into.path(), &["--bwlimit", &limit]);
     assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
     assert!(receiver.progress.len() > 2, "{:?}", receiver.progress);
     for progress in &receiver.progress {

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{finish, grebe, text};
+pub(crate) use crate::support::path;
+use crate::support::{finish, grebe, text, wait_until};
 
 /// The side that prints the ticket.
 pub(crate) struct Waiting {
@@ -94,6 +94,13 @@ pub(crate) fn receive(ticket: &str, into: &Path) -> Child {
     command.spawn().unwrap()
 }
 
+/// Sends files to `into`; how sender and receiver ended.
+pub(crate) fn moved(files: &[&Path], into: &Path, more: &[&str]) -> (Ended, Ended) {
+    let receiver = Waiting::recv(into);
+    let sender = sent(send(files, &receiver.ticket, more));
+    (sender, receiver.finish())
+}
+
 pub(crate) fn sent(child: Child) -> Ended {
     let output = finish(child);
     ended(&output, &text(&output.stdout))
@@ -125,10 +132,6 @@ pub(crate) fn file(directory: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<
     (path, contents)
 }
 
-pub(crate) fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
 /// How much of a file that has come in part is noted as safe.
 pub(crate) fn noted_bytes(directory: &Path) -> u64 {
     /// Start of a record; then 16 bytes of the file, the number, and a checksum of 16 bytes.
@@ -143,11 +146,7 @@ pub(crate) fn noted_bytes(directory: &Path) -> u64 {
 
 /// Waits until that much of a file has been written down as safe.
 pub(crate) fn wait_for_note(directory: &Path, least_bytes: u64) {
-    let began = Instant::now();
-    while noted_bytes(directory) < least_bytes {
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing is noted");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("nothing is noted", || noted_bytes(directory) >= least_bytes);
 }
 
 pub(crate) fn names(directory: &Path) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use super::peers::{Waiting, file, names, path, receive, send, sent};
+use super::peers::{Waiting, file, moved, names, path, receive, sent};
 
 /// Replacement of a file or its directory between the check and its turn.
 fn swap(what: &str, sent: &Path, secret: &Path) {
@@ -81,9 +81,7 @@ fn a_folder_that_others_can_enter_is_not_used() {
     for (what, mode, owner) in cases {
         chown(&folder, owner.or(Some(fs::metadata(into.path()).unwrap().uid())), None).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
-        let receiver = Waiting::recv(into.path());
-        let sender = sent(send(&[&one], &receiver.ticket, &[]));
-        let receiver = receiver.finish();
+        let (sender, receiver) = moved(&[&one], into.path(), &[]);
         assert_eq!((sender.status, receiver.status), (Some(4), Some(4)), "{what}: {}", receiver.said);
         assert!(receiver.said.contains("is not this user's own"), "{}", receiver.said);
         assert_eq!(names(&folder), [""; 0], "{what}");

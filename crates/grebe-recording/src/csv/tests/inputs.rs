@@ -320,6 +320,18 @@ fn tables_of_instruments_and_their_programs_are_read() {
         format!("Time,Channel A\n(ms),(mV)\n\n{pico}"),
         &Read { rate_hz: 1e6, channels: &[("Channel A", "mV")], ..right },
     );
+    // Out of its range.
+    let over = pico.replace(",7\n", ",-\u{221e}\n");
+    reads(
+        "pico_over.csv",
+        format!("Time,Channel A\n(ms),(mV)\n\n{over}"),
+        &Read {
+            rate_hz: 1e6,
+            channels: &[("Channel A", "mV")],
+            note: "1 field says that there is no value",
+            ..right
+        },
+    );
     reads("rs.csv", format!("in s,CH1 in V{table}"), &right);
     let dsview: String = (0..100)
         .map(|at| format!("{},{at},0\n", format!("{:.3e}", at as f64 * 1e-8).replace('.', ",")))

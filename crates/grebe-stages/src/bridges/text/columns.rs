@@ -177,6 +177,11 @@ impl Columns {
         &self.channels
     }
 
+    /// Whether the newest line has one value, with its name.
+    pub(super) fn is_named_singly(&self) -> bool {
+        self.shape == Some(Shape::Named) && self.numbers.len() == 1
+    }
+
     /// The newest value of each channel.
     pub(super) fn values(&self) -> &[f64] {
         &self.newest

@@ -36,6 +36,8 @@ pub(crate) struct TextSource<R> {
     is_half: bool,
     /// The newest line is of other channels, and is the first of the next rows.
     is_changed: bool,
+    /// Rows before the newest channel.
+    channels_at: usize,
     is_over: bool,
     /// `None`: the rate is known, or never will be.
     arrivals: Option<Arrivals>,
@@ -75,6 +77,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             end: 0,
             is_half: begins_within(&text.carrier),
             is_changed: false,
+            channels_at: 0,
             is_over: false,
             arrivals: Some(Arrivals::default()),
             read_at: Instant::now(),
@@ -164,12 +167,19 @@ impl<R: Read + Send + 'static> TextSource<R> {
 
     /// The newest line has more channels. The first lines of all get them as well.
     fn add(&mut self) {
-        if self.arrivals.is_none() {
+        if self.arrivals.is_none() || self.knows_channels() {
+            self.arrivals = None;
             self.is_changed = true;
             return;
         }
         self.rows.widen(self.columns.channels().len(), self.columns.missing());
         self.begin_channels();
+    }
+
+    /// Whether enough lines of one value each came since the newest channel did.
+    fn knows_channels(&self) -> bool {
+        let is_asked = self.text.rate != Rate::Measured && self.columns.time_s().is_none();
+        is_asked && self.rows.len() >= self.channels_at + LINES_OF_ONE
     }
 
     /// Begins the frames of other channels with the newest line.
@@ -179,10 +189,13 @@ impl<R: Read + Send + 'static> TextSource<R> {
             self.rows.begin(channels.len());
         }
         self.is_changed = false;
-        if self.text.rate != Rate::Measured && self.columns.time_s().is_none() {
+        // Where each line has one name, those of the other channels are yet to come.
+        let is_whole = !self.columns.is_named_singly();
+        if self.text.rate != Rate::Measured && self.columns.time_s().is_none() && is_whole {
             self.arrivals = None;
         }
         self.next.channel_count = channels.len() as u32;
+        self.channels_at = self.rows.len();
         self.left_out.since = None;
         self.rows.push(self.columns.values(), self.columns.time_s());
         let is_said = channels.iter().any(|channel| !channel.name.is_empty() || !channel.unit.is_empty());
@@ -220,6 +233,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             return;
         }
         let is_over = is_over || self.rows.is_full();
+        let has_waited = arrivals.are_enough(self.rows.len());
         if !self.rows.times_s().is_empty() {
             if !arrivals.are_enough(self.rows.times_s().len() - 1) && !is_over {
                 return;
@@ -234,6 +248,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
                 let notes = format!("rate measured by when the first lines arrived: {rate_hz} lines/s");
                 self.describe(|description| description.notes = Some(notes));
             }
+        } else if is_over || has_waited || self.knows_channels() {
+            self.arrivals = None;
         }
         self.set_block();
     }
@@ -452,6 +468,8 @@ impl<R> std::fmt::Debug for TextSource<R> {
 }
 
 const BUFFER_BYTES: usize = 256 << 10;
+/// After as many lines of one value each no channel is new.
+const LINES_OF_ONE: usize = 8;
 /// Time before the first notice about lines without numbers.
 const TELL_AFTER: Duration = Duration::from_secs(3);
 grebe_flow::counters! {

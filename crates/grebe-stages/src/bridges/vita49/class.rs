@@ -22,6 +22,11 @@ impl Class {
     /// Of DIFI's context packets.
     pub(crate) const DIFI_CONTEXT: Self = Self { packet: 1, ..Self::DIFI_DATA };
 
+    /// Whether it is DIFI's, or that of digitisers that sent it before it had one.
+    pub(crate) fn is_difi(self) -> bool {
+        matches!(self.oui, DIFI_OUI | BEFORE_DIFI_OUI)
+    }
+
     pub(crate) fn read(bytes: [u8; Self::BYTES]) -> Self {
         let [pad, a, b, c, information_high, information_low, packet_high, packet_low] = bytes;
         Self {
@@ -53,6 +58,8 @@ impl fmt::Display for Class {
 
 /// Of the Digital Intermediate Frequency Interoperability Consortium.
 const DIFI_OUI: u32 = 0x6a_621e;
+/// Of RT Logic (Kratos).
+const BEFORE_DIFI_OUI: u32 = 0x7c_386c;
 
 #[cfg(test)]
 mod tests {

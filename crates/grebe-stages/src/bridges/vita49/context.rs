@@ -4,6 +4,7 @@
 
 use grebe_frame::Refusal;
 
+use super::class::Class;
 use super::payload_format::PayloadFormat;
 use super::prologue::{WORD, array_at};
 
@@ -37,13 +38,15 @@ pub(crate) enum Fields {
 }
 
 impl SignalContext {
-    /// Reads the payload of a context packet.
+    /// Reads the payload of a context packet of a class.
     ///
     /// # Errors
     /// [`Refusal::Description`] if it is cut off, or has fields of unknown position (attributes: CIF7).
-    pub(crate) fn read(payload: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn read(class: Option<Class>, payload: &[u8]) -> Result<Self, Refusal> {
         let mut words = Words { rest: payload };
-        let indicators = words.u32()?;
+        // DIFI has no field below the payload format, and devices of DIFI 1.0 leave anything in those bits.
+        let has_low = !class.is_some_and(Class::is_difi);
+        let indicators = words.u32()? & if has_low { u32::MAX } else { !((1 << FORMAT_BIT) - 1) };
         if indicators & ATTRIBUTES != 0 {
             return Err(Refusal::Description);
         }
@@ -208,7 +211,7 @@ mod tests {
         payload.extend([0xee; 4]);
         payload.extend([0x20, 0, 0x03, 0xcf, 0, 0, 0, 0]);
         payload.extend([0x77; 4]);
-        let context = SignalContext::read(&payload).unwrap();
+        let context = SignalContext::read(None, &payload).unwrap();
         assert_eq!(context.bandwidth_hz, Some(2e6));
         assert_eq!((context.reference_level_dbm, context.gain_db), (Some(-19.0), Some(30.5)));
         assert_eq!(context.rate_hz(), Some(2_400_000.5));
@@ -216,10 +219,14 @@ mod tests {
         assert_eq!(shape.map(Shape::format), Some(SampleFormat::Ci16));
         assert_eq!((context.rf_reference_hz, context.reference_point), (None, None));
         for length in 0..payload.len() - 4 {
-            assert_eq!(SignalContext::read(&payload[..length]), Err(Refusal::Description), "{length}");
+            assert_eq!(SignalContext::read(None, &payload[..length]), Err(Refusal::Description), "{length}");
         }
         payload[3] |= 0x80;
-        assert_eq!(SignalContext::read(&payload), Err(Refusal::Description), "attributes move every field");
+        assert_eq!(
+            SignalContext::read(None, &payload),
+            Err(Refusal::Description),
+            "attributes move every field"
+        );
     }
 
     #[test]
@@ -235,9 +242,30 @@ mod tests {
         assert_eq!(payload.len(), DIFI_BYTES - 28, "27 words with the prologue");
         assert_eq!(payload[..4], [0xfb, 0xb9, 0x80, 0x00]);
         assert_eq!(context.write(false, Fields::Difi)[..4], [0x7b, 0xb9, 0x80, 0x00]);
-        let read = SignalContext::read(&payload).unwrap();
+        let read = SignalContext::read(None, &payload).unwrap();
         assert_eq!(read.bandwidth_hz, Some(7.68e6));
         assert_eq!(read.centre_frequency_hz(), Some(1e9));
+    }
+
+    /// The 18 words of narrow-band digitisers, in which the lower half of the indicators changes from packet to packet.
+    #[test]
+    fn contexts_of_difi_before_1_1_are_read_whatever_their_spare_bits_are() {
+        for spare in [0u32, 1 << 7, 0b1110, 0x7fff] {
+            let mut payload = (0x39a1_8000 | spare).to_be_bytes().to_vec();
+            [5_000_000i64, 70_000_000, 1_200_000_000]
+                .iter()
+                .for_each(|hz| payload.extend((hz << 20).to_be_bytes()));
+            payload.extend([0; 8]);
+            payload.extend((6_250_000i64 << 20).to_be_bytes());
+            payload.extend(0xa00a_0000u32.to_be_bytes());
+            payload.extend([0xa0, 0, 0x01, 0xc7, 0, 0, 0, 0]);
+            for class in [Class::DIFI_CONTEXT, Class { oui: 0x7c_386c, ..Class::DIFI_CONTEXT }] {
+                let context = SignalContext::read(Some(class), &payload).unwrap();
+                assert_eq!((context.rate_hz(), context.bandwidth_hz), (Some(6.25e6), Some(5e6)), "{spare:x}");
+                assert_eq!(context.centre_frequency_hz(), Some(1.13e9));
+                assert!(context.payload_format.is_some());
+            }
+        }
     }
 
     proptest! {
@@ -264,7 +292,7 @@ mod tests {
             };
             let payload = context.write(changed, Fields::Known);
             prop_assert_eq!(payload[0] >> 7 == 1, changed);
-            prop_assert_eq!(SignalContext::read(&payload), Ok(context));
+            prop_assert_eq!(SignalContext::read(None, &payload), Ok(context));
             let mut heard = SignalContext::default();
             heard.hear(&context);
             heard.hear(&SignalContext::default());
@@ -273,7 +301,7 @@ mod tests {
 
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = SignalContext::read(&bytes);
+            let _ = SignalContext::read(None, &bytes);
         }
     }
 }

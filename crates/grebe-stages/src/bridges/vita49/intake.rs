@@ -149,7 +149,7 @@ impl Intake {
         };
         let payload = &bytes[places.payload()];
         if prologue.kind == Kind::Context {
-            return match SignalContext::read(payload) {
+            return match SignalContext::read(prologue.class, payload) {
                 Ok(context) => {
                     self.counts.context_packets += 1;
                     // Context packets always have an identifier.

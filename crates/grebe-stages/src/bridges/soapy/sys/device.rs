@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-use super::library::{Functions, Loaded, RawDevice, c_text, library, take_logged};
+use super::library::{Functions, Loaded, Range, RawDevice, c_text, library, take_logged};
 use crate::error::Error;
 
 /// Direction of samples.
@@ -21,6 +21,9 @@ pub(crate) struct Device {
 
 // SAFETY: SoapySDR binds no device to a thread. Only one uses it at a time, because it is not shared.
 unsafe impl Send for Device {}
+
+/// Lists ranges, and how many there are.
+type RangesOf = unsafe extern "C" fn(RawDevice, c_int, usize, *mut usize) -> *mut Range;
 
 /// Result of a call. The error is the driver's message.
 type Answer<T> = Result<T, String>;
@@ -122,38 +125,21 @@ impl Device {
         self.done(code)
     }
 
-    pub(crate) fn set_rate(&self, direction: Direction, channel: usize, rate_hz: f64) -> Answer<()> {
-        // SAFETY: the device is open.
-        let code =
-            unsafe { (self.library.functions.set_rate)(self.raw, direction as c_int, channel, rate_hz) };
-        self.done(code)
-    }
-
-    pub(crate) fn rate_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
-        // SAFETY: the device is open.
-        self.answer(unsafe { (self.library.functions.rate)(self.raw, direction as c_int, channel) })
-    }
-
     pub(crate) fn rates_hz(&self, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
+        self.ranges(self.library.functions.rate_ranges, direction, channel)
+    }
+
+    pub(crate) fn frequencies_hz(&self, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
+        self.ranges(self.library.functions.frequency_ranges, direction, channel)
+    }
+
+    fn ranges(&self, function: RangesOf, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
         let mut length = 0;
         // SAFETY: the device is open; the list is as long as the library says.
         unsafe {
-            let list =
-                (self.library.functions.rate_ranges)(self.raw, direction as c_int, channel, &mut length);
+            let list = function(self.raw, direction as c_int, channel, &mut length);
             self.library.take_ranges(list, length)
         }
-    }
-
-    pub(crate) fn set_bandwidth(&self, direction: Direction, channel: usize, hz: f64) -> Answer<()> {
-        // SAFETY: the device is open.
-        let code =
-            unsafe { (self.library.functions.set_bandwidth)(self.raw, direction as c_int, channel, hz) };
-        self.done(code)
-    }
-
-    pub(crate) fn bandwidth_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
-        // SAFETY: the device is open.
-        self.answer(unsafe { (self.library.functions.bandwidth)(self.raw, direction as c_int, channel) })
     }
 
     pub(crate) fn set_frequency(&self, direction: Direction, channel: usize, hz: f64) -> Answer<()> {
@@ -161,55 +147,6 @@ impl Device {
             // SAFETY: the device is open, and the arguments last as long as the call.
             unsafe { (self.library.functions.set_frequency)(self.raw, direction as c_int, channel, hz, none) }
         });
-        self.done(code)
-    }
-
-    pub(crate) fn frequency_hz(&self, direction: Direction, channel: usize) -> Answer<f64> {
-        // SAFETY: the device is open.
-        self.answer(unsafe { (self.library.functions.frequency)(self.raw, direction as c_int, channel) })
-    }
-
-    pub(crate) fn frequencies_hz(&self, direction: Direction, channel: usize) -> Vec<(f64, f64)> {
-        let mut length = 0;
-        // SAFETY: the device is open; the list is as long as the library says.
-        unsafe {
-            let list =
-                (self.library.functions.frequency_ranges)(self.raw, direction as c_int, channel, &mut length);
-            self.library.take_ranges(list, length)
-        }
-    }
-
-    pub(crate) fn set_correction_ppm(&self, direction: Direction, channel: usize, ppm: f64) -> Answer<()> {
-        // SAFETY: the device is open.
-        let code =
-            unsafe { (self.library.functions.set_correction)(self.raw, direction as c_int, channel, ppm) };
-        self.done(code)
-    }
-
-    /// Whether it has automatic gain.
-    pub(crate) fn has_gain_mode(&self, direction: Direction, channel: usize) -> bool {
-        // SAFETY: the device is open.
-        let has = unsafe { (self.library.functions.has_gain_mode)(self.raw, direction as c_int, channel) };
-        self.answer(has).unwrap_or(false)
-    }
-
-    pub(crate) fn set_automatic_gain(&self, direction: Direction, channel: usize, is_on: bool) -> Answer<()> {
-        // SAFETY: the device is open.
-        let code =
-            unsafe { (self.library.functions.set_gain_mode)(self.raw, direction as c_int, channel, is_on) };
-        self.done(code)
-    }
-
-    /// Whether automatic gain is on.
-    pub(crate) fn is_gain_automatic(&self, direction: Direction, channel: usize) -> bool {
-        // SAFETY: the device is open.
-        let is = unsafe { (self.library.functions.gain_mode)(self.raw, direction as c_int, channel) };
-        self.answer(is).unwrap_or(false)
-    }
-
-    pub(crate) fn set_gain(&self, direction: Direction, channel: usize, db: f64) -> Answer<()> {
-        // SAFETY: the device is open.
-        let code = unsafe { (self.library.functions.set_gain)(self.raw, direction as c_int, channel, db) };
         self.done(code)
     }
 
@@ -232,11 +169,6 @@ impl Device {
             )
         };
         self.done(code)
-    }
-
-    pub(crate) fn gain_db(&self, direction: Direction, channel: usize) -> Answer<f64> {
-        // SAFETY: the device is open.
-        self.answer(unsafe { (self.library.functions.gain)(self.raw, direction as c_int, channel) })
     }
 
     pub(crate) fn gain_range_db(&self, direction: Direction, channel: usize) -> (f64, f64) {
@@ -262,7 +194,7 @@ impl Device {
         let what = c"";
         // SAFETY: the device is open, and the text lasts for ever.
         let has = unsafe { (self.library.functions.has_hardware_time)(self.raw, what.as_ptr()) };
-        if !self.answer(has).unwrap_or(false) {
+        if !self.answer_or_default(has) {
             return None;
         }
         // SAFETY: as above.
@@ -294,6 +226,10 @@ impl Device {
         self.library.last_error().map_or(Ok(value), Err)
     }
 
+    fn answer_or_default<T: Default>(&self, value: T) -> T {
+        self.answer(value).unwrap_or_default()
+    }
+
     /// Result of the last call, which returned `code`.
     fn done(&self, code: c_int) -> Answer<()> {
         match self.answer(()) {
@@ -307,6 +243,36 @@ impl Device {
         // SAFETY: the text is the library's own and stays.
         unsafe { super::library::lent_text((self.library.functions.error_text)(code)) }
     }
+}
+
+/// Calls that need a device that is open, and numbers alone.
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident($($value:ident: $kind:ty)?) -> $out:ty = $function:ident.$then:ident;)*) => {
+        impl Device {$(
+            $(#[$doc])*
+            pub(crate) fn $name(&self, direction: Direction, channel: usize $(, $value: $kind)?) -> $out {
+                let function = self.library.functions.$function;
+                // SAFETY: the device is open.
+                self.$then(unsafe { function(self.raw, direction as c_int, channel $(, $value)?) })
+            }
+        )*}
+    };
+}
+
+calls! {
+    fn set_rate(rate_hz: f64) -> Answer<()> = set_rate.done;
+    fn rate_hz() -> Answer<f64> = rate.answer;
+    fn set_bandwidth(hz: f64) -> Answer<()> = set_bandwidth.done;
+    fn bandwidth_hz() -> Answer<f64> = bandwidth.answer;
+    fn frequency_hz() -> Answer<f64> = frequency.answer;
+    fn set_correction_ppm(ppm: f64) -> Answer<()> = set_correction.done;
+    /// Whether it has automatic gain.
+    fn has_gain_mode() -> bool = has_gain_mode.answer_or_default;
+    fn set_automatic_gain(is_on: bool) -> Answer<()> = set_gain_mode.done;
+    /// Whether automatic gain is on.
+    fn is_gain_automatic() -> bool = gain_mode.answer_or_default;
+    fn set_gain(db: f64) -> Answer<()> = set_gain.done;
+    fn gain_db() -> Answer<f64> = gain.answer;
 }
 
 impl Drop for Device {

@@ -51,6 +51,17 @@ fn stretches(batches: &[Batch]) -> Vec<(u64, Vec<String>, Vec<Vec<f64>>)> {
 }
 
 #[test]
+fn lines_of_one_value_each_are_one_stream() {
+    let (batches, _) = read("pipe:?format=text&rate=100", ">a:1\n>b:10\n>a:2\n>b:20\n");
+    let [(0, names, samples)] = &stretches(&batches)[..] else { panic!("{:?}", stretches(&batches)) };
+    assert_eq!(
+        (&names[..], &samples[0][..]),
+        (&["a".to_owned(), "b".to_owned()][..], &[1.0, 1.0, 2.0, 2.0][..])
+    );
+    assert_eq!(samples[1][1..], [10.0, 10.0, 20.0]);
+}
+
+#[test]
 fn lines_are_samples_and_what_is_none_is_counted() {
     let lines = "a,b\r\n1,-1\r\n2,-2\r\nxyz!,1\n\n3,-3\nReady.\n4";
     let (batches, counters) = read("pipe:?format=text&rate=100", lines);
@@ -63,19 +74,20 @@ fn lines_are_samples_and_what_is_none_is_counted() {
 
 #[test]
 fn another_channel_begins_at_its_line() {
-    let (batches, counters) = read("pipe:?format=text", "a:1\na:2\na:3,b:30\nb:40\nc:5\n");
+    let lines = "a:1\n".repeat(8) + "a:2\na:3,b:30\nb:40\nc:5\n";
+    let (batches, counters) = read("pipe:?format=text", &lines);
     let name = |names: &str| names.chars().map(String::from).collect::<Vec<_>>();
     assert_eq!(
         stretches(&batches),
         [
-            (0, name("a"), vec![vec![1.0, 2.0]]),
-            (2, name("ab"), vec![vec![3.0, 3.0], vec![30.0, 40.0]]),
-            (4, name("abc"), vec![vec![3.0], vec![40.0], vec![5.0]]),
+            (0, name("a"), vec![[&[1.0; 8][..], &[2.0]].concat()]),
+            (9, name("ab"), vec![vec![3.0, 3.0], vec![30.0, 40.0]]),
+            (11, name("abc"), vec![vec![3.0], vec![40.0], vec![5.0]]),
         ]
     );
     assert_eq!((counters.get("held_values"), counters.get("lost_samples")), (Some(3), Some(0)));
     let last = batches.last().unwrap();
-    assert_eq!(last.description().unwrap().first_sample_index, 4);
+    assert_eq!(last.description().unwrap().first_sample_index, 11);
 }
 
 #[test]
