@@ -203,7 +203,7 @@ def triggers(page):
     page.wait(f'{STATE} === "LIVE"', "live again")
 
 
-FOUND = "root.querySelector('aside[aria-label=found] .status')?.textContent"
+FOUND = "root.querySelector('aside[aria-label=find] .status')?.textContent"
 TYPED = 'root.querySelector("#answer")'
 
 
@@ -215,7 +215,7 @@ def open_find(page):
 def look_for(page, words):
     """Types a search. Returns the final message."""
     page.run(f"{TYPED}.value = {json.dumps(words)}, {TYPED}.form.requestSubmit()")
-    button = f"root.querySelector('aside[aria-label=found] .wide')?.textContent === {json.dumps(words)}"
+    button = f"root.querySelector('aside[aria-label=find] .wide')?.textContent === {json.dumps(words)}"
     return page.wait(f"{button} && /(searched|not searched: )/.test({FOUND}) && !{FOUND}.includes(' % ') && {FOUND}", f"the end of a search for {words}")
 
 
@@ -224,7 +224,7 @@ def find(page):
     check(f"it offers what triggers: {page.run(TYPED + '.value')}", page.run(f"/^edge --channels 1 --level \\S+/.test({TYPED}.value)"))
     said = look_for(page, "edge --level 0 --channels 2")
     check(f"it is searched: {said}", re.match(r"\d{2,} found.*: searched (everything|the last )", said))
-    shown = "root.querySelector('aside[aria-label=found] .entry[aria-pressed=true]')?.textContent"
+    shown = "root.querySelector('aside[aria-label=find] .entry[aria-pressed=true]')?.textContent"
     page.press("}")
     first = page.wait(f"{STATE} === 'PAUSED' && {shown}", "the first that was found")
     page.press("}")
@@ -236,7 +236,7 @@ def find(page):
     check("an invalid expression gets an error", "edge, pulse" in look_for(page, "glitch"))
     page.press("Escape")
     page.press("End")
-    page.wait(f'{STATE} === "LIVE" && !root.querySelector("aside[aria-label=found]")', "live again")
+    page.wait(f'{STATE} === "LIVE" && !root.querySelector("aside[aria-label=find]")', "live again")
 
 
 def seconds(words):
