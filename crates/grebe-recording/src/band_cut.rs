@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use grebe_process::{Band, BandFilter, Conversion, Cutter};
 use grebe_ring::Cancel;

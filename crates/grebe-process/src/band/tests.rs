@@ -177,9 +177,9 @@ fn a_constellation_keeps_its_snr_when_it_is_cut_out_and_pasted() {
     let mut wide = vec![0f32; 2 * length];
     for at in 0..length {
         let (near, mut sum) = (at / per_symbol, [0.0; 2]);
-        for symbol in near.saturating_sub(12)..(near + 13).min(count) {
+        for (symbol, [re, im]) in symbols.iter().enumerate().take(near + 13).skip(near.saturating_sub(12)) {
             let value = root_raised_cosine(at as f64 / per_symbol as f64 - symbol as f64);
-            sum = [sum[0] + symbols[symbol][0] * value, sum[1] + symbols[symbol][1] * value];
+            sum = [sum[0] + re * value, sum[1] + im * value];
         }
         let (sin, cos) = (TAU * (centre_hz / input_hz * at as f64).fract()).sin_cos();
         let noise = [0.45 * gauss(), 0.45 * gauss()];
