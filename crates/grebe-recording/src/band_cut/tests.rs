@@ -166,7 +166,7 @@ fn a_receiver_that_is_tuned_elsewhere_for_a_while_leaves_a_gap() {
         [(0..20_000, Some(100e6)), (20_000..40_000, Some(200e6)), (40_000..60_000, Some(100.1e6))];
     let wide = recorded(&folder.path().join("wide"), 100.2e6, &stretches);
     let (done, mut made) =
-        cut(&[wide.clone()], vec![wanted(0, 60_000, 100.2e6, 40e3)], folder.path()).unwrap();
+        cut(std::slice::from_ref(&wide), vec![wanted(0, 60_000, 100.2e6, 40e3)], folder.path()).unwrap();
     assert_eq!((done[0].samples, done[0].outside_samples), (2_000, 20_000));
     let segments: Vec<_> = made[0].segments().iter().map(|it| (it.position, it.first_sample_index)).collect();
     assert_eq!(segments, [(0, 0), (1_000, 2_000)]);
