@@ -21,7 +21,7 @@ def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_is_the_same_command() -> None:
-    assert run("--version").stdout == f"grebe {grebe.__version__}\n"
+    assert run("-V").stdout == f"grebe {grebe.__version__}\n"
     usage = run("sg", "--rate", "fast")
     assert usage.returncode == 2 and "--rate" in usage.stderr
     failed = run("play", "no-such.sigmf-meta")

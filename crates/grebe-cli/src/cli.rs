@@ -22,7 +22,7 @@ mod view_target;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::units;
+use crate::{this_build, units};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use grebe_stages::Uri;
@@ -50,7 +50,7 @@ pub(crate) use view_target::ViewTarget;
 ///
 /// Without a command: a demonstration. A generator process sends four channels of 25 MS/s over UDP to a scope.
 #[derive(Debug, Parser)]
-#[command(name = "grebe", version, after_help = after_help())]
+#[command(name = "grebe", version, long_version = this_build::long_version(), after_help = after_help())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -114,6 +114,9 @@ pub(crate) enum Command {
         /// Words of the command [default: grebe itself].
         #[arg(value_parser = PossibleValuesParser::new(GROUPS.iter().flat_map(|(_, names)| names.split(' ')).chain(["udp", "shm"])))]
         command: Vec<String>,
+        /// Write all pages into the folder DIR.
+        #[arg(long, value_name = "DIR", conflicts_with = "command")]
+        all: Option<PathBuf>,
     },
 }
 
@@ -155,7 +158,8 @@ const COMPLETIONS: &str = "Examples:
 
 const MAN: &str = "Examples:
   grebe man | man -l -
-  grebe man bench udp > grebe-bench-udp.1";
+  grebe man bench udp > grebe-bench-udp.1
+  grebe man --all /usr/local/share/man/man1";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -252,7 +256,8 @@ pub(crate) struct Devices {
     grebe doctor\n  \
     grebe doctor --fix | less\n  \
     grebe doctor --disk /data\n  \
-    grebe doctor --disk /data --size 100G")]
+    grebe doctor --disk /data --size 100G\n  \
+    grebe doctor --report grebe.txt")]
 pub(crate) struct Doctor {
     /// Measure the rate at which recordings can be written to DIR.
     ///
@@ -268,6 +273,9 @@ pub(crate) struct Doctor {
     /// Print the result as JSON.
     #[arg(long, conflicts_with = "fix")]
     pub(crate) json: bool,
+    /// Write the result to FILE for a bug report, without names of people and hosts.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disk", "fix", "json"])]
+    pub(crate) report: Option<PathBuf>,
 }
 
 fn after_help() -> String {

@@ -17,9 +17,11 @@ mod graph;
 mod interrupt;
 mod output;
 mod receiver;
+mod report;
 mod saved_range;
 mod search;
 mod show;
+mod this_build;
 mod this_command;
 mod transfer;
 mod units;
@@ -40,6 +42,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsSt
     starts_by.into_iter().for_each(this_command::starts_by);
     interrupt::survive_file_limits();
     let words: Vec<OsString> = words.into_iter().collect();
+    report::on_panic(&words);
     // Also for words that clap refuses.
     let as_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let read = cli::command().try_get_matches_from(words).and_then(|matches| {
@@ -85,7 +88,8 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Ls(options) => command::ls::run(&options),
         Command::Doctor(options) => command::doctor::run(&options),
         Command::Completions { shell } => command::completions::run(shell),
-        Command::Man { command } => command::completions::man(&command),
+        Command::Man { all: Some(folder), .. } => command::completions::all_pages(&folder),
+        Command::Man { command, all: None } => command::completions::man(&command),
     }
 }
 

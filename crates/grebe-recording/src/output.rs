@@ -50,6 +50,24 @@ pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
+/// Fails if another program has the file open so that it cannot be replaced, which Windows allows.
+pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+        const DELETE: u32 = 0x0001_0000;
+        OpenOptions::new().access_mode(DELETE).open(path)?;
+    }
+    let _ = path;
+    Ok(())
+}
+
+/// Whether Windows takes this name for that of a device, as `con.wav`.
+pub(crate) fn is_device(path: &Path) -> bool {
+    let is_one = |path: PathBuf| path.to_string_lossy().starts_with(r"\\.\");
+    cfg!(windows) && std::path::absolute(path).is_ok_and(is_one)
+}
+
 /// Reserves the name of a recording for one recorder. A lock file holds it, which a killed recorder leaves
 /// unlocked. The lock identifies the resolved path, however it was written.
 #[derive(Debug)]

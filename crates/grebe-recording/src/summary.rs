@@ -18,6 +18,7 @@ mod reader;
 mod recording;
 mod summarized;
 
+pub(crate) use builder::remove_left_over as remove_summary_left_over;
 pub use nodes::{Extremes, LevelSums};
 pub(crate) use place::beside as summary_beside;
 pub use reader::Summary;

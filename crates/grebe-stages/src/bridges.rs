@@ -19,7 +19,7 @@ pub use audio::{AudioStream, sound_devices, sound_library};
 pub use mqtt::Mqtt;
 pub use pipe::{PipeSink, PipeSource, PipeStream};
 pub use raw::RawStream;
-pub use recording::{open_file, open_in_step};
+pub use recording::{file_path, open_file, open_in_step};
 pub use rtl_tcp::RtlTcp;
 pub use shm::{ShmName, ShmSink, ShmSource};
 pub use soapy::{Soapy, SoapyDevice, SoapyLibrary, soapy_devices, soapy_library};

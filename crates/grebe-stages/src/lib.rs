@@ -68,6 +68,9 @@ pub use {
     tuner::{Switch, Tuner, Tuning},
 };
 
+/// Whether this program is static, and so loads no library at run time: neither SoapySDR nor ALSA.
+pub const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
+
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;

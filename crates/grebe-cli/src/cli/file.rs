@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use grebe_process::Format;
 use grebe_process::Scaling;
 use grebe_recording::GapPolicy;
+use grebe_stages::file_path;
 
 use super::band::Cutting;
 use super::event::{Conditions, EventKind, event_kind};
@@ -25,7 +27,7 @@ use crate::units;
     checksum, 130 interrupted.")]
 pub(crate) struct Info {
     /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = recording())]
     pub(crate) files: Vec<PathBuf>,
     /// Read all samples and compare them with the checksums in the recording.
     ///
@@ -47,7 +49,7 @@ pub(crate) struct Info {
     Exit status: 0 all are whole now, 1 one cannot be repaired, or is still being recorded.")]
 pub(crate) struct Repair {
     /// Recordings: .sigmf-meta, .sigmf-data or .sigmf-collection.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = recording())]
     pub(crate) files: Vec<PathBuf>,
     /// Print the result as JSON on standard output.
     #[arg(long)]
@@ -65,6 +67,7 @@ pub(crate) struct Repair {
     Exit status: 0 searched to the end, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Find {
     /// Recording: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
+    #[arg(value_parser = recording())]
     pub(crate) file: PathBuf,
     /// Kind of event.
     #[arg(long, value_name = "KIND", value_parser = event_kind())]
@@ -111,10 +114,10 @@ pub(crate) struct Find {
     Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Convert {
     /// Recording, ring, table (.csv) or raw file (x.cu8?rate=2.4M).
-    #[arg(value_name = "IN")]
+    #[arg(value_name = "IN", value_parser = recording())]
     pub(crate) from: PathBuf,
     /// File to make: NAME.sigmf-meta, NAME.wav, NAME.npy, NAME.csv, NAME.cu8, ...
-    #[arg(value_name = "OUT")]
+    #[arg(value_name = "OUT", value_parser = recording())]
     pub(crate) to: PathBuf,
     /// Start position: 90s, 1h.
     #[arg(long, value_name = "TIME", default_value = "0", help_heading = "Range", value_parser = units::duration)]
@@ -145,6 +148,11 @@ pub(crate) struct Convert {
     /// Replace an existing OUT, and an OUT.part of another conversion.
     #[arg(long)]
     pub(crate) overwrite: bool,
+}
+
+/// Parses the name of a recording: a path, or `file:PATH`.
+pub(super) fn recording() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(file_path)
 }
 
 const SCALES: [(&str, &str, Scaling); 2] = [

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use grebe_recording::{RingLength, Rotate, WriteWay};
-use grebe_stages::Uri;
+use grebe_stages::{Uri, file_path};
 use grebe_zenoh::StreamName;
 
 use super::event::{Conditions, EventKind, event_kind};
@@ -132,7 +132,7 @@ impl Record {
             return Ok((self.streams_and_file.iter().map(uri).collect::<Result<_, _>>()?, None));
         }
         let (file, streams) = match self.streams_and_file.split_last() {
-            Some((file, streams)) if !streams.is_empty() => (PathBuf::from(file), streams),
+            Some((file, streams)) if !streams.is_empty() => (file_path(file.clone()), streams),
             _ => {
                 return Err(Usage(
                     "no recording to write: give NAME.sigmf-meta after the stream, or --to".to_owned(),

@@ -138,7 +138,7 @@ const SIGNAL: &str = "Signal";
     With a --to for each, in the same order, each recording is a whole stream of its own. Rates and formats may differ.")]
 pub(crate) struct Play {
     /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_parser = super::file::recording())]
     pub(crate) files: Vec<PathBuf>,
     /// Destination; once, or once per recording [default: udp://127.0.0.1:5000].
     #[arg(short = 'o', long, value_name = "URI", value_parser = units::uri)]

@@ -1,6 +1,8 @@
 //! `grebe completions`, `grebe man`: files that a package installs beside the command.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
 
 use crate::cli;
 use crate::ending::{Ending, Usage};
@@ -12,6 +14,13 @@ pub(crate) fn run(shell: clap_complete::Shell) -> Result<Ending> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut cli::command(), "grebe", &mut text);
     output::bytes(&text)?;
+    Ok(Ending::Good)
+}
+
+/// Writes the manual pages of all commands into a folder.
+pub(crate) fn all_pages(folder: &Path) -> Result<Ending> {
+    clap_mangen::generate_to(cli::command(), folder)
+        .with_context(|| format!("cannot write pages into {}", folder.display()))?;
     Ok(Ending::Good)
 }
 

@@ -1,5 +1,6 @@
 //! `grebe doctor`: checks of this machine, with their fixes. It changes nothing.
 
+mod build;
 mod check;
 mod devices;
 mod disk;
@@ -11,19 +12,24 @@ mod udp;
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use check::{Check, State};
 
 use crate::cli::Doctor;
 use crate::ending::Ending;
 use crate::output::{self, out};
+use crate::report;
 
 pub(crate) fn run(options: &Doctor) -> Result<Ending> {
     if let Some(folder) = &options.disk {
         return disk::run(folder, options.size, options.json);
     }
     let checks = examine();
-    if options.json {
+    if let Some(path) = &options.report {
+        let text = format!("{}\n{}", report::head("Report of grebe doctor"), table(&checks));
+        output::file(path, report::anonymous(&text).as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    } else if options.json {
         output::json(&serde_json::to_string_pretty(&checks)?)?;
     } else if options.fix {
         for command in fixes(&checks) {
@@ -75,7 +81,8 @@ fn table(checks: &[Check]) -> String {
 
 /// Runs all checks, in about a second.
 fn examine() -> Vec<Check> {
-    let mut checks = system::checks();
+    let mut checks = build::checks();
+    checks.extend(system::checks());
     checks.extend(udp::checks());
     checks.extend(local::checks());
     checks.extend(devices::checks());

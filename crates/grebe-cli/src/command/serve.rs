@@ -132,11 +132,11 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     };
     out!("serving {what} to up to {} viewers; Ctrl-C ends it", options.viewers)?;
     out!("  in a browser     {}", page(Right::Look))?;
-    out!("  with grebe       grebe view '{}'", link(Right::Look))?;
+    out!("  with grebe       grebe view {QUOTE}{}{QUOTE}", link(Right::Look))?;
     if options.control {
         out!("  with control of the source:")?;
         out!("  in a browser     {}", page(Right::Control))?;
-        out!("  with grebe       grebe view '{}'", link(Right::Control))?;
+        out!("  with grebe       grebe view {QUOTE}{}{QUOTE}", link(Right::Control))?;
     }
     if shown.len() > 1 {
         out!(
@@ -148,12 +148,15 @@ fn print(options: &Serve, shown: &[Shown], server: &Server) -> Result<()> {
     }
     if is_local && let [first, ..] = shown {
         out!(
-            "  other machines   grebe view ssh://THIS-MACHINE/{}  (or --listen 0.0.0.0:4780)",
+            "  other machines   grebe view {QUOTE}ssh://THIS-MACHINE/{}{QUOTE}  (or --listen 0.0.0.0:4780)",
             first.show.name
         )?;
     }
     Ok(())
 }
+
+/// Shells take `&` for their own; each has another quote.
+const QUOTE: char = if cfg!(windows) { '"' } else { '\'' };
 
 fn say(names: &[String], event: ServeEvent) {
     // A single source needs no name.

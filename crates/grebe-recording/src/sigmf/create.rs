@@ -19,6 +19,7 @@ use super::unnamed::Unnamed;
 use crate::disk::{Appender, DiskFile, WriteWay};
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
+use crate::output::{check_replaceable, is_device};
 
 /// How to record.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +120,17 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
         let what = "is no regular file, and is not replaced: choose another name".to_owned();
         return Err(Error::Content { path: path.clone(), what });
     }
+    for path in &existing {
+        check_replaceable(path).map_err(Error::file("replace", path))?;
+    }
     let metadata = metadata(settings, base);
+    let mut files = Vec::new();
+    files.extend(metadata.collection.as_ref().map(Base::collection));
+    files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
+    if let Some(path) = files.iter().find(|path| is_device(path)) {
+        let what = "Windows reserves this name for a device: choose another name".to_owned();
+        return Err(Error::Content { path: path.clone(), what });
+    }
     let mut data = Staged::default();
     let mut parts = Vec::new();
     for (number, recording) in metadata.recordings.iter().enumerate() {
@@ -129,9 +140,6 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
     }
     // Finds obstacles to the metadata now, not after the first samples.
     drop(metadata.stage(&State { is_closed: false, is_durable: false, sums: &[] })?);
-    let mut files = Vec::new();
-    files.extend(metadata.collection.as_ref().map(Base::collection));
-    files.extend(metadata.recordings.iter().flat_map(|recording| [recording.meta(), recording.data()]));
     // A process killed while the data take their places must leave no metadata that contradict them.
     let (replaced, stale): (Vec<_>, Vec<_>) = existing.into_iter().partition(|path| files.contains(path));
     for path in replaced.iter().rev().filter(|path| !is_data(path)) {

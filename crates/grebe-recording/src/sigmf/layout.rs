@@ -188,9 +188,18 @@ pub(super) fn is_data(path: &Path) -> bool {
 
 /// Temporary path of a file that will take the place of `path`.
 pub(super) fn temporary(path: &Path) -> PathBuf {
+    hidden(path, ".tmp")
+}
+
+/// Path of a file at `path` while its successor takes its place.
+pub(super) fn old(path: &Path) -> PathBuf {
+    hidden(path, ".old")
+}
+
+fn hidden(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(".tmp");
+    name.push(ending);
     path.with_file_name(name)
 }
 

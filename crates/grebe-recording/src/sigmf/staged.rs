@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::checksum::Summing;
-use super::layout::temporary;
+use super::layout::{old, temporary};
 use crate::error::Error;
 use crate::output::followed;
 
@@ -84,17 +84,41 @@ impl Staged {
         self.steps.clear();
     }
 
-    /// Gives all files their names.
+    /// Gives all files their names, in order: if one cannot get its name, it and all later ones are removed.
     pub(super) fn commit(mut self) -> Result<(), Error> {
-        self.give_names()
-    }
-
-    /// The same, in order: if one cannot get its name, it and all later ones stay as they are.
-    pub(super) fn give_names(&mut self) -> Result<(), Error> {
         while let Some(step) = self.steps.front() {
             step.take()?;
             self.steps.pop_front();
         }
+        Ok(())
+    }
+
+    /// Gives all files their names, or none: then those that they replace are back, and a retry is possible.
+    pub(super) fn give_names(&mut self) -> Result<(), Error> {
+        let mut moved: Vec<(&PathBuf, PathBuf)> = Vec::new();
+        let mut aside = Vec::new();
+        for step in &self.steps {
+            let (Step::Name { path, .. } | Step::Remove { path }) = step;
+            let old = old(path);
+            let give = || -> Result<(), Error> {
+                if path.symlink_metadata().is_ok() {
+                    fs::rename(path, &old).map_err(Error::file("replace", path))?;
+                    moved.push((path, old.clone()));
+                    aside.push(old);
+                }
+                if let Step::Name { temporary, path } = step {
+                    fs::rename(temporary, path).map_err(Error::file("create", path))?;
+                    moved.push((temporary, path.clone()));
+                }
+                Ok(())
+            };
+            if let Err(error) = give() {
+                moved.iter().rev().for_each(|(from, to)| drop(fs::rename(to, from)));
+                return Err(error);
+            }
+        }
+        aside.iter().for_each(|path| drop(fs::remove_file(path)));
+        self.steps.clear();
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use grebe_frame::SampleFormat;
 
@@ -43,10 +44,11 @@ impl SummaryWriter {
     pub(super) fn create(path: &Path, format: SampleFormat, channels: usize) -> io::Result<Self> {
         let lanes = Lanes::new(format, channels);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        remove_left_over(path, &name);
+        remove_left_over(path);
         // One of two that make the same is the last.
-        let thread = std::thread::current().id();
-        let beside = path.with_file_name(format!(".{name}.{}.{thread:?}{PART}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let beside = path.with_file_name(format!(".{name}.{}.{number}{PART}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&beside)?;
         if cfg!(unix) {
             // Marks it as being written; a file system without locks does not block anyone.
@@ -168,17 +170,19 @@ impl SummaryWriter {
 }
 
 /// Removes files of killed processes: they hold no lock any more.
-fn remove_left_over(path: &Path, name: &str) {
-    if cfg!(not(unix)) {
-        // A lock would keep its own writer from reading it.
-        return;
-    }
+pub(crate) fn remove_left_over(path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_ours = |file: &str| file.starts_with(&format!(".{name}.")) && file.ends_with(PART);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_left = || {
-            let file = OpenOptions::new().write(true).open(entry.path()).ok()?;
-            file.try_lock().ok()
+            let mut options = OpenOptions::new();
+            options.write(true);
+            // A lock would keep its own writer from reading it.
+            #[cfg(windows)]
+            std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
+            let file = options.open(entry.path()).ok()?;
+            if cfg!(unix) { file.try_lock().ok() } else { Some(()) }
         };
         if entry.file_name().to_str().is_some_and(is_ours) && is_left().is_some() {
             // A process that cannot remove it cannot write here either.

@@ -2,6 +2,7 @@
 
 mod kind;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,8 +24,7 @@ impl Scheme for PathBuf {
     const OTHERWISE: &'static str = "is not a recording: write NAME.sigmf-meta, or file:PATH";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
-        if let Some(path) = name.strip_prefix("file:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
+        if let Some(path) = path_of_uri(name, cfg!(windows)) {
             return Some(if path.is_empty() { Err("names no file".to_owned()) } else { Ok(path.into()) });
         }
         // Accepts folders and unknown files too: the error on opening names the right form.
@@ -57,6 +57,29 @@ impl Scheme for PathBuf {
     fn kinds(kinds: &mut Kinds) {
         kinds.add::<Play>().add::<Record>();
     }
+}
+
+/// The path of a file as a user gives it: a path, or `file:PATH`. A file that is called so is meant itself.
+///
+/// ```
+/// use grebe_stages::file_path;
+///
+/// assert_eq!(file_path("file:///data/x.wav".into()), file_path("/data/x.wav".into()));
+/// ```
+pub fn file_path(given: OsString) -> PathBuf {
+    let path = given.to_str().and_then(|name| path_of_uri(name, cfg!(windows)));
+    match path {
+        Some(path) if !path.is_empty() && !Path::new(&given).exists() => path.into(),
+        _ => given.into(),
+    }
+}
+
+/// The path in `file:PATH`. On Windows a drive follows the third slash of `file:///C:/x.wav`.
+fn path_of_uri(name: &str, is_windows: bool) -> Option<&str> {
+    let path = name.strip_prefix("file:")?;
+    let path = path.strip_prefix("//").unwrap_or(path);
+    let drive = path.strip_prefix('/').filter(|path| is_windows && path.as_bytes().get(1) == Some(&b':'));
+    Some(drive.unwrap_or(path))
 }
 
 /// Opens a recording that was opened already as a source, such as a combined one. [`open_source`](crate::open_source)
@@ -159,4 +182,22 @@ fn sink(path: &Path, options: &SinkOptions) -> Result<SigmfSink, Error> {
     };
     let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
     Ok(SigmfSink::create(ring.as_deref().unwrap_or(path), record)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_follows_the_third_slash_on_windows() {
+        for (name, there, windows) in [
+            ("file:///C:/x.wav", "/C:/x.wav", "C:/x.wav"),
+            ("file:C:/x.wav", "C:/x.wav", "C:/x.wav"),
+            ("file:///data/x.wav", "/data/x.wav", "/data/x.wav"),
+            ("file:x.wav", "x.wav", "x.wav"),
+        ] {
+            assert_eq!((path_of_uri(name, false), path_of_uri(name, true)), (Some(there), Some(windows)));
+        }
+        assert_eq!(path_of_uri("x.wav", true), None);
+    }
 }

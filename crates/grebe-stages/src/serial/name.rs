@@ -45,7 +45,11 @@ impl SerialEnd {
         if name.trim_matches('/').is_empty() {
             return Err("names no port: write serial:///dev/ttyUSB0; grebe devices lists the ports".into());
         }
-        let path = if name.starts_with('/') { PathBuf::from(name) } else { Path::new("/dev").join(name) };
+        let path = if name.starts_with('/') || cfg!(windows) {
+            PathBuf::from(name)
+        } else {
+            Path::new("/dev").join(name)
+        };
         Ok(Self {
             path,
             baud: BAUD,

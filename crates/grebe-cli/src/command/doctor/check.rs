@@ -17,7 +17,7 @@ pub(super) enum State {
 /// Result of a check.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Check {
-    /// Area: `machine`, `udp`, `local`, `devices`, `scope`, `tools`.
+    /// Area: `grebe`, `machine`, `udp`, `local`, `devices`, `scope`, `tools`.
     pub(super) area: &'static str,
     /// Name of the feature.
     pub(super) name: &'static str,
@@ -56,8 +56,21 @@ impl Check {
     }
 
     pub(super) fn fixed_by(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(as_root(fix.into(), is_root(), has_sudo())), ..self }
+        self.fixed_if(Some(fix.into()))
     }
+
+    /// With the command of the fix, if this system has one.
+    pub(super) fn fixed_if(self, fix: Option<String>) -> Self {
+        Self { fix: fix.map(|fix| as_root(fix, is_root(), is_in_path("sudo"))), ..self }
+    }
+}
+
+/// The command that installs packages of Debian or of Homebrew; none on other systems.
+pub(super) fn installs(debian: &str, homebrew: &str) -> Option<String> {
+    if cfg!(target_os = "macos") && !homebrew.is_empty() {
+        return Some(format!("brew install {homebrew}"));
+    }
+    (cfg!(target_os = "linux") && is_in_path("apt-get")).then(|| format!("sudo apt-get install {debian}"))
 }
 
 /// A command that begins with `sudo`, adapted to users and systems without it.
@@ -80,9 +93,9 @@ fn is_root() -> bool {
     false
 }
 
-fn has_sudo() -> bool {
+fn is_in_path(program: &str) -> bool {
     std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join("sudo").is_file()))
+        .is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).is_file()))
 }
 
 /// The first line of a system file, if it exists.

@@ -4,13 +4,13 @@ use std::env;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use super::check::Check;
+use super::check::{Check, installs};
 
 const AREA: &str = "scope";
 
 pub(super) fn checks() -> Vec<Check> {
     let mut checks = vec![window()];
-    checks.extend(gpu());
+    checks.extend(gpu().filter(|_| cfg!(feature = "window")));
     checks.push(terminal());
     checks
 }
@@ -18,8 +18,12 @@ pub(super) fn checks() -> Vec<Check> {
 fn window() -> Check {
     const COSTS: &str = "the scope is shown in the terminal, or drawn as a picture (--png)";
     if !cfg!(feature = "window") {
-        return Check::missing(AREA, "window", "this grebe was built without it", COSTS)
-            .fixed_by("cargo install --path crates/grebe-cli");
+        return Check::missing(
+            AREA,
+            "window",
+            "not in this build (docs/install.md has those with it)",
+            COSTS,
+        );
     }
     if cfg!(any(windows, target_os = "macos")) {
         return Check::ok(AREA, "window", "the system's own");
@@ -35,7 +39,7 @@ fn window() -> Check {
     match libraries.iter().find(|library| !is_installed(library)) {
         None => Check::ok(AREA, "window", server),
         Some(missing) => Check::missing(AREA, "window", format!("{server}, but no {missing}"), COSTS)
-            .fixed_by("sudo apt-get install libxkbcommon-x11-0 libwayland-client0 libx11-6"),
+            .fixed_if(installs("libxkbcommon-x11-0 libwayland-client0 libx11-6", "")),
     }
 }
 
@@ -72,7 +76,7 @@ fn gpu() -> Option<Check> {
         (true, true) => Check::ok(AREA, "GPU", "a render device, and a Vulkan driver"),
         (true, false) => {
             Check::limited(AREA, "GPU", "a render device without a Vulkan driver", "drawn through OpenGL")
-                .fixed_by("sudo apt-get install mesa-vulkan-drivers")
+                .fixed_if(installs("mesa-vulkan-drivers", ""))
         }
         (false, true) => Check::limited(
             AREA,
@@ -86,7 +90,7 @@ fn gpu() -> Option<Check> {
             "none, and no Vulkan driver",
             "no window: the terminal and pictures remain",
         )
-        .fixed_by("sudo apt-get install mesa-vulkan-drivers"),
+        .fixed_if(installs("mesa-vulkan-drivers", "")),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::check::Check;
+use super::check::{Check, installs};
 
 const AREA: &str = "local";
 
@@ -69,7 +69,7 @@ fn ssh() -> Check {
             Check::ok("tools", "ssh", said.lines().next().unwrap_or("there").trim().to_owned())
         }
         _ => Check::missing("tools", "ssh", "not found", "the other end must be started by hand")
-            .fixed_by("sudo apt-get install openssh-client"),
+            .fixed_if(installs("openssh-client", "")),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn checks() -> Vec<Check> {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn checks() -> Vec<Check> {
-    let costs = "name them: serial:///dev/cu.usbmodem1";
+    let costs = if cfg!(unix) { "name them: serial:///dev/cu.usbmodem1" } else { "serial: cannot be used" };
     let found = if cfg!(unix) { "not listed here" } else { "only on Linux and macOS" };
     vec![Check::limited(AREA, NAME, found, costs)]
 }

@@ -3,6 +3,22 @@
 use super::*;
 
 #[test]
+fn files_are_named_by_uri_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let uri = |name: &str| format!("file://{}", folder.path().join(name).display());
+    with_a_gap(&folder.path().join("gap"));
+    for words in [
+        ["convert", &uri("gap.sigmf-collection"), &uri("a.wav"), "--gaps=zeros"],
+        ["info", &uri("a.wav"), "--verify", "--json"],
+        ["find", &uri("a.wav"), "--trigger=gap", "--json"],
+    ] {
+        let said = run(&words);
+        assert!(said.status.success(), "{words:?}: {}", text(&said.stderr));
+    }
+    assert!(folder.path().join("a.wav").exists());
+}
+
+#[test]
 fn convert_takes_parts_channels_formats_and_rates() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();

@@ -1,6 +1,7 @@
 //! Names of recordings: taken, replaced and refused.
 
 use super::*;
+use crate::repair;
 
 #[test]
 fn a_name_is_for_one_recorder_at_a_time_however_it_is_written() {
@@ -23,6 +24,38 @@ fn a_name_is_for_one_recorder_at_a_time_however_it_is_written() {
     record(&path, &overwrite, &[(0, 20)]).finish().unwrap();
     assert_eq!(names(&folder), ["same.sigmf-data", "same.sigmf-meta", "x"]);
     assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 20);
+}
+
+#[test]
+fn a_recording_that_cannot_get_its_names_leaves_the_old_one() {
+    let (folder, path) = scratch("x.sigmf-meta");
+    record(&path, &settings(2), &[(0, 10)]).finish().unwrap();
+    let was = names(&folder);
+    let overwrite = SigmfSettings { overwrite: true, ..settings(2) };
+    let next = record(&path, &overwrite, &[(0, 20)]);
+    // The last of the names cannot be given.
+    fs::remove_file(folder.path().join(".x_ch2.sigmf-data.tmp")).unwrap();
+    let error = next.finish().unwrap_err().to_string();
+    assert!(error.contains("x_ch2.sigmf-data"), "{error}");
+    let old = SampleFile::open(&path).unwrap();
+    assert_eq!((old.len_samples(), old.is_whole()), (10, true));
+    // The samples of the new one stay, for who wants to save them.
+    let mut is = names(&folder);
+    assert_eq!(
+        is.extract_if(.., |name| name.starts_with('.')).collect::<Vec<_>>(),
+        [".x_ch1.sigmf-data.tmp"]
+    );
+    assert_eq!(is, was);
+}
+
+#[test]
+fn a_repair_removes_the_rest_of_a_summary() {
+    let (folder, path) = scratch("x.sigmf-meta");
+    drop(record(&path, &settings(1), &[(0, 10)]));
+    let part = folder.path().join(".x.grebe-summary.4711.0.part");
+    fs::write(&part, "rest").unwrap();
+    repair(&path).unwrap();
+    assert!(!part.exists());
 }
 
 #[cfg(unix)]

@@ -360,7 +360,11 @@ impl std::fmt::Debug for Alsa {
     }
 }
 
-const NO_LIBRARY: &str = "; install ALSA's library (sudo apt-get install libasound2)";
+const NO_LIBRARY: &str = if crate::IS_STATIC {
+    "; a static build loads no libraries: use the grebe for Linux that is not static"
+} else {
+    "; install ALSA's library (sudo apt-get install libasound2)"
+};
 /// `SND_PCM_NONBLOCK`.
 const NONBLOCK: c_int = 1;
 /// `SND_PCM_ACCESS_RW_INTERLEAVED`.

@@ -326,6 +326,8 @@ const INSTALL: &str = if cfg!(target_os = "macos") {
     "install SoapySDR 0.8 and the module of your device, for example: brew install soapysdr"
 } else if cfg!(windows) {
     "install SoapySDR 0.8 and the module of your device, for example with PothosSDR"
+} else if crate::IS_STATIC {
+    "a static build loads no libraries: use the grebe for Linux that is not static"
 } else {
     "install SoapySDR 0.8 and the module of your device, for example: apt-get install libsoapysdr0.8 soapysdr0.8-module-all"
 };
