@@ -11,8 +11,8 @@ use grebe_scope::{Column, Coverage};
 use grebe_serve::{FarAddress, FarViewer, connect};
 use grebe_stages::{Cancel, SourceOptions, Uri, open_source};
 use grebe_view::{
-    ChannelSetup, LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice, TriggerOptions,
-    ViewOptions, render_png,
+    ChannelSetup, InitialView, LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice,
+    TriggerOptions, ViewOptions, render_png,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -181,21 +181,22 @@ impl StreamScope {
         let (link, settings, status, channels) =
             (self.link.clone(), self.settings, self.status.clone(), self.channels.clone());
         let work = move |_: Teller<()>| {
-            let view = ViewOptions {
+            let initial = InitialView {
                 span: settings.span_s,
                 theme: Some(settings.theme),
                 spectrum: settings.spectrum,
                 xy: settings.xy,
                 trigger: settings.trigger,
                 channels,
-                ..ViewOptions::new(move || status())
+                ..InitialView::default()
             };
+            let view = ViewOptions { initial, ..ViewOptions::new(move || status()) };
             let mut drawn = Vec::new();
             let write = |png: &[u8]| {
                 drawn.extend_from_slice(png);
                 Ok(())
             };
-            render_png(&link, view, &options, write).map(|(picture, _)| (drawn, picture.is_ended))
+            render_png(&link, view, &options, write).map(|it| (drawn, it.picture.is_ended))
         };
         let patience = Patience { timeout: None, after_cancel: Duration::ZERO };
         let drawn = watched(py, "grebe-draw", &Cancel::default(), patience, work, |()| Ok(()))?;

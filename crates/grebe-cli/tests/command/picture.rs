@@ -218,9 +218,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
 fn a_picture_goes_to_where_its_name_leads() {
     let ecg = example("ecg.sigmf-meta");
     let draw = |to: &str| {
-        let output =
-            run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]).good();
-        output
+        run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]).good()
     };
     assert!(draw("-").stdout.starts_with(b"\x89PNG"));
     let folder = tempfile::tempdir().unwrap();

@@ -164,7 +164,7 @@ fn leaves_nothing(exec: &str) {
     let folder = place.0.path().join("grebe");
     let is_published = || fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
     let wait_until = |is_there: bool, what: &str| {
-        wait_until(&format!("{what}"), || is_published() == is_there);
+        wait_until(what, || is_published() == is_there);
     };
     wait_until(true, "the scope does not publish");
     terminal.0.kill().unwrap();

@@ -198,5 +198,5 @@ fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
     wait_until("nothing is started", || threads() >= 3);
     signal("-KILL", child.id());
     finish(child);
-    wait_until("the server waits without its viewer", || threads() <= 0);
+    wait_until("the server waits without its viewer", || threads() == 0);
 }
