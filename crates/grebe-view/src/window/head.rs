@@ -18,8 +18,7 @@ use crate::model::setting::Setting;
 impl ScopePanes {
     /// What does not fit into a row goes to another; nothing lies over anything else.
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
-        let size = ui.available_size();
-        if size.x < SMALL.x || size.y < SMALL.y {
+        if ui.ctx().content_rect().height() < LOW {
             return self.small_head(ui);
         }
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 6)).show(ui, |ui| {
@@ -318,7 +317,8 @@ const GAP: f32 = 9.0;
 const LOST_WIDTH: f32 = 52.0;
 const DOTS_WIDTH: f32 = 24.0;
 /// Of the source's name in the head.
-const SMALL: egui::Vec2 = egui::vec2(640.0, 400.0);
+/// Of a window, in points.
+const LOW: f32 = 400.0;
 const SOURCE_CHARS_MAX: usize = 40;
 
 const CURSORS: [(&str, Action); 2] = [

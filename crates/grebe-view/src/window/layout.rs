@@ -57,7 +57,7 @@ impl Layout {
 /// Beside 1 for each pane below them.
 const TRACES_SHARE: f32 = 1.7;
 /// With its head and its axis, in points.
-const PANE_HEIGHT_MIN: f32 = 170.0;
+const PANE_HEIGHT_MIN: f32 = 130.0;
 
 impl Pane {
     pub(super) fn name(self) -> &'static str {
