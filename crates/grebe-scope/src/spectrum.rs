@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::value::Value;
 pub use levels::Averaging;
 use levels::Levels;
-pub(crate) use levels::decibels;
+pub use levels::decibels;
 pub use measure::{Band, ToneQuality};
 pub use peaks::{Peak, Sides, find_peaks, peak_at};
 pub use transform::PowerTransform;
