@@ -105,7 +105,8 @@ pub use measure::{
 pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{min_max, stats};
 pub use spectrum::{
-    Averaging, Band, Peak, PowerTransform, Sides, Spectrum, ToneQuality, Window, decibels, find_peaks, peak_at,
+    Averaging, Band, Peak, PowerTransform, Sides, Spectrum, ToneQuality, Window, decibels, find_peaks,
+    peak_at,
 };
 pub use stats::Stats;
 pub use steps::{step_125_down, step_125_up};
