@@ -92,6 +92,8 @@ pub struct DiskReport {
     pub unsummed_bytes: u64,
     /// Recordings, or parts of one, without a summary, because the processor had no time for it.
     pub lost_summaries: u64,
+    /// The same of spectral summaries.
+    pub lost_spectra: u64,
 }
 
 impl DiskReport {
@@ -107,6 +109,7 @@ impl DiskReport {
             buffer_bytes: self.buffer_bytes + other.buffer_bytes,
             unsummed_bytes: self.unsummed_bytes + other.unsummed_bytes,
             lost_summaries: self.lost_summaries + other.lost_summaries,
+            lost_spectra: self.lost_spectra + other.lost_spectra,
         }
     }
 }
@@ -123,8 +126,8 @@ pub(super) struct Appender {
     offset: u64,
     /// Whether a block was handed over since the last call of [`Appender::cut_if_idle`].
     is_moving: bool,
-    /// Another reader of the blocks.
-    tap: Option<Tap>,
+    /// Other readers of the blocks.
+    taps: Vec<Tap>,
 }
 
 impl Disk {
@@ -172,7 +175,7 @@ impl Disk {
     ) -> (Receiver<Tapped>, Arc<Lag>) {
         let blocks_max = (self.pool.chunks() / 2).max(files.len());
         let (taps, blocks, lag) = tap::taps(files.len(), blocks_max, may_wait);
-        files.zip(taps).for_each(|(file, tap)| file.tap = Some(tap));
+        files.zip(taps).for_each(|(file, tap)| file.taps.push(tap));
         (blocks, lag)
     }
 
@@ -205,6 +208,7 @@ impl Disk {
             buffer_bytes: (self.pool.chunks() * self.pool.chunk_bytes()) as u64,
             unsummed_bytes: value(&progress.unsummed_bytes),
             lost_summaries: 0,
+            lost_spectra: 0,
         }
     }
 
@@ -237,7 +241,7 @@ impl Appender {
     /// Begins a file at its first byte. The file is empty, open for writing, and has no other writer.
     pub(super) fn new(file: DiskFile) -> Self {
         let file = Arc::new(file);
-        Self { file, block: None, fill: 0, carried: 0, offset: 0, is_moving: false, tap: None }
+        Self { file, block: None, fill: 0, carried: 0, offset: 0, is_moving: false, taps: Vec::new() }
     }
 
     /// The file.
@@ -334,7 +338,7 @@ impl Appender {
 
     /// Nobody else gets to see any more of it.
     pub(super) fn untap(&mut self) {
-        self.tap = None;
+        self.taps.clear();
     }
 
     /// Discards data not yet handed over.
@@ -365,7 +369,7 @@ impl Appender {
         block.bytes_mut()[length..padded].fill(0);
         self.file.expect();
         let (file, lease, new) = (self.file.clone(), block.freeze(), self.carried..length);
-        if let Some(tap) = &self.tap {
+        for tap in &self.taps {
             tap.take(&lease, new.clone());
         }
         disk.mailbox.send(Message::Write(Piece { file, lease, range: 0..padded, new, offset: self.offset }));

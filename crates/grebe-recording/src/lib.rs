@@ -78,5 +78,5 @@ pub use {
     sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{BegunSet, RecordingSet, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify},
-    summary::{Extremes, LevelSums, SummarizedFile, Summary, SummaryState},
+    summary::{Extremes, LevelSums, SpectralRow, SpectralSummary, SummarizedFile, Summary, SummaryState},
 };

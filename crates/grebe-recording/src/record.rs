@@ -228,7 +228,7 @@ impl SigmfSink {
             way: self.options.way,
             // `save` assembles parts of a ring anew.
             checksum: self.options.ring.is_none(),
-            summary: self.options.ring.is_none(),
+            summary: true,
             ..default
         };
         let closing = match (&mut self.writer, &mut self.series) {

@@ -3,27 +3,34 @@
 //!
 //! ```text
 //!   SummaryWriter --blocks of nodes--> NAME.grebe-summary --> Summary: extremes and sums of any stretch
+//!   SpectraWriter --rows of bins-----> NAME.grebe-spectra --> SpectralSummary: power by time and frequency
 //!      ^      ^
-//!      |      SummarizedFile: a recording, its summary, and the thread that makes one where there is none
-//!      RecordingSummary: a thread that makes one while the recording is written
+//!      |      SummarizedFile: a recording, its summaries, and the threads that make what is missing
+//!      RecordingSummaries: threads that make both while the recording is written
 //! ```
 //! Nodes count places in the file, not indices of the stream: gaps take no room, and a file that grows changes no node.
 
 mod block;
 mod builder;
 mod format;
+mod maker;
 mod nodes;
+mod part_file;
 mod place;
 mod reader;
 mod recording;
+mod spectra;
 mod summarized;
 
-pub(crate) use builder::remove_left_over as remove_summary_left_over;
+pub(crate) use format::Kind as SummaryKind;
+pub use maker::SummaryState;
 pub use nodes::{Extremes, LevelSums};
+pub(crate) use part_file::remove_parts_of as remove_summary_parts;
 pub(crate) use place::beside as summary_beside;
 pub use reader::Summary;
-pub(crate) use recording::RecordingSummary;
-pub use summarized::{SummarizedFile, SummaryState};
+pub(crate) use recording::RecordingSummaries;
+pub use spectra::{SpectralRow, SpectralSummary};
+pub use summarized::SummarizedFile;
 
 #[cfg(test)]
 mod tests;

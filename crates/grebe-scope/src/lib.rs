@@ -104,7 +104,10 @@ pub use measure::{
 };
 pub use pyramid::{Pyramid, RangeStats};
 pub use simd::{min_max, stats};
-pub use spectrum::{Averaging, Band, Peak, Sides, Spectrum, ToneQuality, Window, find_peaks, peak_at};
+pub use spectrum::{
+    Averaging, Band, Peak, PowerTransform, Sides, Spectrum, ToneQuality, Window, decibels, find_peaks,
+    peak_at,
+};
 pub use stats::Stats;
 pub use steps::{step_125_down, step_125_up};
 pub use trigger::{Condition, Passage, Polarity, Slope, Trigger, TriggerEvent, TriggerFilter};

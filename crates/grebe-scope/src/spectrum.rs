@@ -7,21 +7,17 @@
 mod levels;
 mod measure;
 mod peaks;
+mod transform;
 mod window;
 
-use std::sync::Arc;
-
-use realfft::num_complex::Complex;
-use realfft::{RealFftPlanner, RealToComplex};
-use rustfft::{Fft, FftPlanner};
-
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::value::Value;
 pub use levels::Averaging;
 use levels::Levels;
-pub(crate) use levels::decibels;
+pub use levels::decibels;
 pub use measure::{Band, ToneQuality};
 pub use peaks::{Peak, Sides, find_peaks, peak_at};
+pub use transform::PowerTransform;
 pub use window::Window;
 
 /// Power spectra of one channel.
@@ -52,12 +48,8 @@ pub use window::Window;
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
 pub struct Spectrum<V: Value = i16, const COMPONENTS: usize = 1> {
-    size: usize,
     hop: usize,
-    window: Window,
-    transform: Transform,
-    /// The window, scaled so that a full-scale tone has power 1 in its line.
-    weights: Vec<f32>,
+    transform: PowerTransform,
     /// The newest samples, up to one transform.
     pending: [Vec<V>; COMPONENTS],
     levels: Levels,
@@ -67,21 +59,6 @@ pub struct Spectrum<V: Value = i16, const COMPONENTS: usize = 1> {
     left_out: u64,
 }
 
-/// How samples become lines.
-enum Transform {
-    Real {
-        plan: Arc<dyn RealToComplex<f32>>,
-        input: Vec<f32>,
-        lines: Vec<Complex<f32>>,
-        scratch: Vec<Complex<f32>>,
-    },
-    Complex {
-        plan: Arc<dyn Fft<f32>>,
-        lines: Vec<Complex<f32>>,
-        scratch: Vec<Complex<f32>>,
-    },
-}
-
 impl<V: Value> Spectrum<V, 1> {
     /// Transforms of `size` real samples, a power of two from 16 to 2^22, each half over the one before (the usual
     /// overlap; [`set_hop`](Spectrum::set_hop) changes it).
@@ -89,17 +66,7 @@ impl<V: Value> Spectrum<V, 1> {
     /// # Errors
     /// [`Error::Setting`] for another size.
     pub fn new(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum<V, 1>> {
-        check_size(size)?;
-        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(size);
-        let lines = vec![Complex::default(); size / 2 + 1];
-        let scratch = vec![Complex::default(); plan.get_scratch_len()];
-        let levels = Levels::new(lines.len(), averaging);
-        Ok(Spectrum::of(
-            window,
-            Transform::Real { plan, input: vec![0.0; size], lines, scratch },
-            size,
-            levels,
-        ))
+        Ok(Spectrum::of(PowerTransform::real(size, window)?, averaging))
     }
 
     /// Takes the next samples and calls `each` with the lines in dBFS after every transform.
@@ -116,16 +83,7 @@ impl<V: Value> Spectrum<V, 2> {
     /// # Errors
     /// [`Error::Setting`] for another size.
     pub fn complex(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum<V, 2>> {
-        check_size(size)?;
-        let plan = FftPlanner::<f32>::new().plan_fft_forward(size);
-        let scratch = vec![Complex::default(); plan.get_inplace_scratch_len()];
-        let lines = vec![Complex::default(); size];
-        Ok(Spectrum::of(
-            window,
-            Transform::Complex { plan, lines, scratch },
-            size,
-            Levels::new(size, averaging),
-        ))
+        Ok(Spectrum::of(PowerTransform::complex(size, window)?, averaging))
     }
 
     /// Takes the next samples, both components (what one has more than the other is left out), and calls `each` with the lines in
@@ -139,15 +97,13 @@ impl<V: Value> Spectrum<V, 2> {
 }
 
 impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
-    fn of(window: Window, transform: Transform, size: usize, levels: Levels) -> Self {
+    fn of(transform: PowerTransform, averaging: Averaging) -> Self {
+        let (size, lines) = (transform.size(), transform.lines());
         let mut spectrum = Spectrum {
-            size,
             hop: size / 2,
-            window,
             transform,
-            weights: vec![0.0; size],
             pending: std::array::from_fn(|_| Vec::with_capacity(size)),
-            levels,
+            levels: Levels::new(lines, averaging),
             zero: 0.0,
             next: 0,
             left_out: 0,
@@ -159,15 +115,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     /// The amplitude of 0 dBFS, [`Number::FULL_SCALE`](crate::Number::FULL_SCALE) unless set; what is no positive number changes nothing. For before the
     /// first samples.
     pub fn set_full_scale(&mut self, full_scale: f64) {
-        if !(full_scale > 0.0 && full_scale.is_finite()) {
-            return;
-        }
-        let coefficients = self.window.coefficients(self.size);
-        // A real sine of amplitude A has |line| = A / 2 * sum(window), a complex tone A * sum(window).
-        let sides = if COMPONENTS == 1 { 2.0 } else { 1.0 };
-        let gain = sides / (coefficients.iter().sum::<f64>() * full_scale);
-        self.weights.clear();
-        self.weights.extend(coefficients.iter().map(|w| (w * gain) as f32));
+        self.transform.set_full_scale(full_scale);
     }
 
     /// The value of a sample that stands for nothing, 0 unless set: 128 of unsigned bytes, whose spectrum has no offset then. For before the
@@ -178,7 +126,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
 
     /// Samples from one transform to the next, 1 to the size; more overlap is smoother and costs more.
     pub fn set_hop(&mut self, samples: usize) {
-        self.hop = samples.clamp(1, self.size);
+        self.hop = samples.clamp(1, self.size());
     }
 
     /// Keeps the highest level of each line, or stops and forgets.
@@ -200,22 +148,22 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     /// lobe and above `floor_dbfs`, their frequency found between lines. Of real samples without the offset at 0 Hz.
     pub fn peaks(&self, count: usize, floor_dbfs: f32) -> Vec<Peak> {
         let sides = if COMPONENTS == 1 { Sides::One } else { Sides::Two };
-        find_peaks(self.dbfs(), sides, self.window, count, floor_dbfs)
+        find_peaks(self.dbfs(), sides, self.window(), count, floor_dbfs)
     }
 
     /// The frequency of a line, or of a place between lines, as a part of the rate: 0 to 0.5, or -0.5 to 0.5.
     pub fn cycles_per_sample(&self, line: f64) -> f64 {
-        (line - self.zero_line() as f64) / self.size as f64
+        (line - self.zero_line() as f64) / self.size() as f64
     }
 
     /// The line of 0 Hz: the first, or of complex samples the middle one.
     pub fn zero_line(&self) -> usize {
-        if COMPONENTS == 1 { 0 } else { self.size / 2 }
+        if COMPONENTS == 1 { 0 } else { self.size() / 2 }
     }
 
     /// Samples per transform.
     pub fn size(&self) -> usize {
-        self.size
+        self.transform.size()
     }
 
     /// Samples from one transform to the next.
@@ -225,7 +173,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
 
     /// The window.
     pub fn window(&self) -> Window {
-        self.window
+        self.transform.window()
     }
 
     /// Transforms so far.
@@ -248,23 +196,24 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             self.pending.iter_mut().for_each(Vec::clear);
         }
         self.next = first_sample_index + samples[0].len() as u64;
+        let size = self.size();
         let mut rest = samples;
         while !rest[0].is_empty() {
-            if self.pending[0].is_empty() && rest[0].len() >= self.size {
-                if self.transform(rest.map(|rest| &rest[..self.size])) {
+            if self.pending[0].is_empty() && rest[0].len() >= size {
+                if self.transform(rest.map(|rest| &rest[..size])) {
                     each(&self.levels.dbfs);
                 }
                 rest = rest.map(|rest| &rest[self.hop..]);
                 // What is left may be shorter than a transform: then it waits with the rest of the overlap.
                 continue;
             }
-            let take = rest[0].len().min(self.size - self.pending[0].len());
+            let take = rest[0].len().min(size - self.pending[0].len());
             for (pending, rest) in self.pending.iter_mut().zip(&mut rest) {
                 let (taken, left) = rest.split_at(take);
                 pending.extend_from_slice(taken);
                 *rest = left;
             }
-            if self.pending[0].len() == self.size {
+            if self.pending[0].len() == size {
                 let pending = std::array::from_fn(|_| Vec::new());
                 let mut pending = std::mem::replace(&mut self.pending, pending);
                 if self.transform(std::array::from_fn(|component| pending[component].as_slice())) {
@@ -278,63 +227,24 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
 
     /// Transforms one size of samples; `false` where that was left out.
     fn transform(&mut self, samples: [&[V]; COMPONENTS]) -> bool {
-        if V::MAY_BE_NAN && !samples.iter().all(|samples| all_finite(samples)) {
+        let q = samples.get(1).copied().unwrap_or_default();
+        let Some(lines) = self.transform.transform(samples[0], q, self.zero) else {
             self.left_out += 1;
             return false;
-        }
-        let (last, zero) = (COMPONENTS - 1, self.zero);
-        match &mut self.transform {
-            Transform::Real { plan, input, lines, scratch } => {
-                for ((input, sample), weight) in input.iter_mut().zip(samples[0]).zip(&self.weights) {
-                    *input = (sample.to_f32() - zero) * weight;
-                }
-                // Lengths are those of the plan, so this cannot fail; if it did, the last spectrum would stay.
-                if plan.process_with_scratch(input, lines, scratch).is_err() {
-                    return false;
-                }
-                // The zero line and the one at half the rate have no mirror image: their amplitude is half the doubled one.
-                let last = lines.len() - 1;
-                lines[0] *= 0.5f32;
-                lines[last] *= 0.5f32;
-                self.levels.add([lines, &[]]);
-            }
-            Transform::Complex { plan, lines, scratch } => {
-                let samples = samples[0].iter().zip(samples[last]).zip(&self.weights);
-                for (line, ((i, q), weight)) in lines.iter_mut().zip(samples) {
-                    *line = Complex::new((i.to_f32() - zero) * weight, (q.to_f32() - zero) * weight);
-                }
-                plan.process_with_scratch(lines, scratch);
-                // Negative frequencies come in the upper half.
-                let (positive, negative) = lines.split_at(lines.len() / 2);
-                self.levels.add([negative, positive]);
-            }
-        }
+        };
+        self.levels.add(lines);
         true
     }
 }
 
 impl<V: Value, const COMPONENTS: usize> std::fmt::Debug for Spectrum<V, COMPONENTS> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Spectrum { size, window, levels, .. } = self;
+        let Spectrum { transform, levels, .. } = self;
         f.debug_struct("Spectrum")
-            .field("size", size)
-            .field("window", window)
+            .field("transform", transform)
             .field("levels", levels)
             .finish_non_exhaustive()
     }
-}
-
-fn check_size(size: usize) -> Result<()> {
-    if size.is_power_of_two() && (16..=1 << 22).contains(&size) {
-        return Ok(());
-    }
-    let got = size.to_string();
-    Err(Error::Setting { what: "transform size", got, must: "a power of two from 16 to 2^22" })
-}
-
-fn all_finite<V: Value>(samples: &[V]) -> bool {
-    // Without an early end, which would keep it from being vector code.
-    !samples.iter().fold(false, |any, sample| any | !sample.to_f32().is_finite())
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub use data::{
     link::{AfterEnd, HistoryReader, ScopeLink},
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
-    recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples},
+    recording::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch, WantedSamples},
     signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},

@@ -20,6 +20,7 @@ pub(crate) struct DiskUse {
     buffer_bytes: u64,
     unsummed_bytes: u64,
     lost_summaries: u64,
+    lost_spectra: u64,
 }
 
 impl DiskUse {
@@ -41,6 +42,7 @@ impl DiskUse {
             buffer_bytes,
             unsummed_bytes: own("unsummed_bytes"),
             lost_summaries: own("lost_summaries"),
+            lost_spectra: own("lost_spectra"),
         })
     }
 
@@ -64,6 +66,7 @@ impl DiskUse {
             "buffer_bytes": self.buffer_bytes,
             "unsummed_bytes": self.unsummed_bytes,
             "lost_summaries": self.lost_summaries,
+            "lost_spectra": self.lost_spectra,
         })
     }
 }
@@ -86,6 +89,8 @@ impl fmt::Display for DiskUse {
         }
         if self.lost_summaries > 0 {
             write!(f, "; no summary, for lack of time; grebe view makes it later")?;
+        } else if self.lost_spectra > 0 {
+            write!(f, "; no spectral summary, for lack of time; grebe view makes it later")?;
         }
         Ok(())
     }
@@ -152,6 +157,7 @@ mod tests {
             buffer_bytes: 256_000_000,
             unsummed_bytes: 0,
             lost_summaries: 0,
+            lost_spectra: 0,
         };
         assert_eq!(
             good.to_string(),

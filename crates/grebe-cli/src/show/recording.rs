@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use grebe_recording::{Error, Extremes, SampleFile, SummarizedFile, Summary, SummaryState};
-use grebe_view::{Recording, RecordingOutline, RecordingSums, Stretch};
+use grebe_recording::{
+    Error, Extremes, SampleFile, SpectralRow, SpectralSummary, SummarizedFile, Summary, SummaryState,
+};
+use grebe_view::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch};
 
 /// Recording, with the progress of its summary.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub(crate) struct OnDisk {
     outline: RecordingOutline,
     progress: Progress,
     nodes: Vec<Extremes>,
+    row: SpectralRow,
 }
 
 /// Line about the progress, until it is complete. Clones share it.
@@ -59,8 +62,8 @@ impl OnDisk {
         }
         let outline = outline(recording.file());
         let progress = Progress::default();
-        let (path, nodes) = (path.to_owned(), Vec::new());
-        let on_disk = Self { path, recording, most_samples: u64::MAX, outline, progress, nodes };
+        let (path, nodes, row) = (path.to_owned(), Vec::new(), SpectralRow::default());
+        let on_disk = Self { path, recording, most_samples: u64::MAX, outline, progress, nodes, row };
         on_disk.report();
         Ok(Some(on_disk))
     }
@@ -162,6 +165,37 @@ impl Recording for OnDisk {
         let Some(summary) = self.recording.summary() else { return RecordingSums::default() };
         let (sums, _) = summary.sums(lane, samples);
         RecordingSums { sum: sums.sum, sum_sq: sums.sum_sq, not_finite: sums.not_finite, count: sums.count }
+    }
+
+    fn known_power_samples(&mut self) -> Option<u64> {
+        // Rows reach beyond an end that is not the file's.
+        if self.most_samples < self.file().len_samples() {
+            return None;
+        }
+        let known = self.recording.spectra().map(|spectra| spectra.known_samples());
+        known.or((self.recording.spectra_state() == SummaryState::Making).then_some(0))
+    }
+
+    fn power_level(&self, log2: u32) -> Option<u32> {
+        SpectralSummary::level(log2)
+    }
+
+    fn power(
+        &mut self,
+        channel: usize,
+        log2: u32,
+        number: u64,
+        power: &mut RecordingPower,
+    ) -> io::Result<()> {
+        let spectra = self.recording.spectra().ok_or(io::ErrorKind::NotFound)?;
+        let read = spectra.row(channel, log2, number, &mut self.row);
+        if read.is_err() {
+            self.recording.remake_spectra();
+        }
+        read?;
+        std::mem::swap(&mut power.highest, &mut self.row.highest);
+        std::mem::swap(&mut power.mean, &mut self.row.mean);
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {

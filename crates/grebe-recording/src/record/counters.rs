@@ -42,6 +42,7 @@ fn values(disk: &DiskReport) -> [u64; DISK_VALUES] {
         disk.buffer_bytes,
         disk.unsummed_bytes,
         disk.lost_summaries,
+        disk.lost_spectra,
     ]
 }
 
@@ -64,6 +65,7 @@ macro_rules! counters {
             "disk_buffer_bytes",
             "disk_unsummed_bytes",
             "disk_lost_summaries",
+            "disk_lost_spectra",
             "disk_lost_samples",
             $(
                 concat!("disk", $disk, "_io_uring"),
@@ -75,6 +77,7 @@ macro_rules! counters {
                 concat!("disk", $disk, "_buffer_bytes"),
                 concat!("disk", $disk, "_unsummed_bytes"),
                 concat!("disk", $disk, "_lost_summaries"),
+                concat!("disk", $disk, "_lost_spectra"),
                 concat!("disk", $disk, "_samples"),
                 concat!("disk", $disk, "_state"),
             )*
@@ -106,7 +109,7 @@ pub(super) const LEFT_OUT: usize = 4;
 pub(super) const PARTS: usize = 5;
 /// Index of the first counter that each disk has, and their number.
 const DISK: usize = 6;
-const DISK_VALUES: usize = 9;
+const DISK_VALUES: usize = 10;
 /// Samples that were lost with a disk.
 const LOST: usize = DISK + DISK_VALUES;
 

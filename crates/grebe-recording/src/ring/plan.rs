@@ -66,15 +66,17 @@ impl RingPlan {
                 }
                 let part = (time / PARTS as u32).max(PART_MIN);
                 let parts = time.as_nanos().div_ceil(part.as_nanos()) as u64;
-                let disk_bytes = (parts + PARTS_BESIDE) as f64 * part.as_secs_f64() * bytes_s;
+                let data_bytes = (parts + PARTS_BESIDE) as f64 * part.as_secs_f64() * bytes_s;
+                let disk_bytes = data_bytes * (1.0 + 1.0 / SUMMARIES_PART as f64);
                 Ok(Self { part: Rotate::After(part), parts, disk_bytes: disk_bytes as u64, bytes_s })
             }
-            RingLength::Bytes(bytes) => {
+            RingLength::Bytes(disk_bytes) => {
+                let bytes = disk_bytes - disk_bytes.div_ceil(SUMMARIES_PART);
                 // A second at least, where that leaves enough parts.
                 let second_bytes = (bytes_s * PART_MIN.as_secs_f64()) as u64;
                 let part_bytes = second_bytes.clamp(bytes / PARTS, bytes / PARTS_MIN);
                 let parts = bytes / part_bytes - PARTS_BESIDE;
-                Ok(Self { part: Rotate::Bytes(part_bytes), parts, disk_bytes: bytes, bytes_s })
+                Ok(Self { part: Rotate::Bytes(part_bytes), parts, disk_bytes, bytes_s })
             }
         }
     }
@@ -87,6 +89,8 @@ const PARTS: u64 = 16;
 const PARTS_MIN: u64 = 8;
 /// Each has files to create and close.
 const PART_MIN: Duration = Duration::from_secs(1);
+/// Summaries take at most this part of the data.
+const SUMMARIES_PART: u64 = 50;
 /// One that is written, with the room on the disk that is taken ahead of it, and one that is being closed.
 const PARTS_BESIDE: u64 = 3;
 
@@ -107,14 +111,14 @@ mod tests {
         let half_an_hour = plan(RingLength::Time(Duration::from_secs(1_800)), 1e6);
         assert_eq!(half_an_hour.part, Rotate::After(Duration::from_millis(112_500)));
         assert_eq!((half_an_hour.parts, half_an_hour.bytes_s), (16, 4e6));
-        assert_eq!(half_an_hour.disk_bytes, 19 * 450_000_000);
+        assert_eq!(half_an_hour.disk_bytes, 19 * 459_000_000);
         let short = plan(RingLength::Time(Duration::from_millis(4_500)), 1e6);
         assert_eq!((short.part, short.parts), (Rotate::After(Duration::from_secs(1)), 5));
         for (bytes, rate_hz) in [(16_000_000, 1e3), (4 << 30, 400e6), (4 << 30, 50e6), (20 << 30, 0.0)] {
             let ring = plan(RingLength::Bytes(bytes), rate_hz);
             let Rotate::Bytes(part) = ring.part else { panic!("{ring:?}") };
-            assert!((1_000_000..=bytes / 8).contains(&part), "{ring:?}");
-            assert!(ring.parts >= 5 && part * (ring.parts + 3) <= bytes, "{ring:?}");
+            assert!((980_000..=bytes / 8).contains(&part), "{ring:?}");
+            assert!(ring.parts >= 5 && part * (ring.parts + 3) / 50 * 51 <= bytes, "{ring:?}");
         }
     }
 

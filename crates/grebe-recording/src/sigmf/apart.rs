@@ -9,7 +9,7 @@ use super::staged::{Staged, sync_folder};
 use super::writer::SigmfWriter;
 use crate::error::Error;
 use crate::output::NameLock;
-use crate::summary::summary_beside;
+use crate::summary::{SummaryKind, summary_beside};
 
 /// A folder beside the recording's place, with the files that it will have.
 #[derive(Debug)]
@@ -62,7 +62,9 @@ impl Apart {
         let places: Vec<PathBuf> = files.iter().map(place).collect();
         self.staged(files, &places)?.commit()?;
         // A recording is whole without.
-        let _ = fs::rename(summary_beside(&files[0]), summary_beside(&places[0]));
+        for kind in SummaryKind::ALL {
+            let _ = fs::rename(summary_beside(&files[0], kind), summary_beside(&places[0], kind));
+        }
         for stale in self.existing.iter().filter(|stale| !places.contains(stale)) {
             let _ = fs::remove_file(stale);
         }

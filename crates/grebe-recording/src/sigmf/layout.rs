@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::kinds::is_raw;
 use crate::kinds::{Kind, is_csv, is_stream, kind_of};
 use crate::output::{NameLock, followed};
+use crate::summary::SummaryKind;
 use crate::unpacked::is_packed;
 
 /// A recording's path without what follows the name.
@@ -148,7 +149,8 @@ impl Base {
         let rest = file_name.strip_prefix(&self.name())?.strip_prefix('_')?;
         let (rest, extension) = rest.split_once('.')?;
         let number = rest.split_once("_ch").map_or(rest, |(number, _)| number);
-        let is_ours = (EXTENSIONS.contains(&extension) || extension == "grebe-summary")
+        let is_ours = (EXTENSIONS.contains(&extension)
+            || SummaryKind::ALL.iter().any(|kind| kind.extension() == extension))
             && number.len() >= PART_DIGITS
             && number.bytes().all(|digit| digit.is_ascii_digit());
         number.parse().ok().filter(|_| is_ours)

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::kinds::{Kind, is_recording, kind_of};
 use crate::repaired::Repaired;
 use crate::sample_file::SampleFile;
-use crate::summary::{remove_summary_left_over, summary_beside};
+use crate::summary::remove_summary_parts;
 use crate::unpacked::is_packed;
 use crate::wav;
 
@@ -46,7 +46,7 @@ use crate::wav;
 /// [`Error::File`] if it cannot be written: it then opens as before.
 pub fn repair(path: &Path) -> Result<Vec<Repaired>, Error> {
     if kind_of(path) == Some(Kind::Wav) && !is_packed(path) {
-        remove_summary_left_over(&summary_beside(path));
+        remove_summary_parts(path);
         return Ok(vec![wav::repair(path)?]);
     }
     let named = SampleFile::named(path).filter(|_| !is_recording(path));
@@ -122,7 +122,7 @@ fn busy(error: Error) -> Error {
 fn close(base: &Base) -> Result<Repaired, Error> {
     let files = Files::Folder;
     let _name = base.lock().map_err(busy)?;
-    remove_summary_left_over(&summary_beside(&base.meta()));
+    remove_summary_parts(&base.meta());
     let opened = open_one(&files, &base.meta())?.file;
     let members = members(&files, &base.meta())?;
     let path = members.as_ref().map_or_else(|| base.meta(), |_| base.collection());

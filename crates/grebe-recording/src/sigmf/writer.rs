@@ -21,7 +21,7 @@ use crate::disk::{Disk, DiskReport};
 use crate::error::{Error, ProcessError};
 use crate::output::NameLock;
 use crate::sample_file::{Block, RecordedAt};
-use crate::summary::RecordingSummary;
+use crate::summary::RecordingSummaries;
 
 pub(crate) use close::Closing;
 
@@ -68,10 +68,10 @@ pub struct SigmfWriter {
     /// None once its end was waited for.
     metadata: Option<MetadataWriter>,
     makes_summary: bool,
-    /// None where there is none, and once its end was waited for.
-    summary: Option<RecordingSummary>,
-    /// In the parts before.
-    lost_summaries: u64,
+    /// None where there are none, and once their end was waited for.
+    summaries: Option<RecordingSummaries>,
+    /// Summaries given up in the parts before, of extremes and of spectra.
+    lost_summaries: [u64; 2],
     /// Before its time, by a write that failed.
     has_ended: bool,
     /// For alternating recordings: samples of the whole in the others, up to this stripe.
@@ -145,8 +145,8 @@ impl SigmfWriter {
         let prepared = prepare(base, settings, disk.is_direct())?.striped(stripes);
         let Begun { mut parts, metadata, files } = prepared.begin()?;
         let makes_summary = settings.summary && settings.data_files() == settings.channels;
-        let summarize = || summary(&mut parts, settings.format, &disk, &files[0], is_live);
-        let summary = makes_summary.then(summarize).flatten();
+        let summarize = || summaries(&mut parts, settings.format, &disk, &files[0], is_live);
+        let summaries = makes_summary.then(summarize);
         Ok(Self {
             disk,
             name,
@@ -162,8 +162,8 @@ impl SigmfWriter {
             files,
             metadata: Some(metadata),
             makes_summary,
-            summary,
-            lost_summaries: 0,
+            summaries,
+            lost_summaries: [0; 2],
             has_ended: false,
             elsewhere_samples: None,
         })
@@ -350,9 +350,14 @@ impl SigmfWriter {
 
     /// How the disk keeps up.
     pub fn disk_report(&self) -> DiskReport {
-        let lost =
-            self.lost_summaries + u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
-        DiskReport { lost_summaries: lost, ..self.disk.report(self.parts[0].end.file()) }
+        let [lost_summaries, lost_spectra] = self.lost();
+        DiskReport { lost_summaries, lost_spectra, ..self.disk.report(self.parts[0].end.file()) }
+    }
+
+    /// Summaries given up so far.
+    fn lost(&self) -> [u64; 2] {
+        let now = self.summaries.as_ref().map_or([0; 2], RecordingSummaries::lost);
+        std::array::from_fn(|kind| self.lost_summaries[kind] + now[kind])
     }
 
     #[inline]
@@ -459,17 +464,17 @@ impl SigmfWriter {
     }
 }
 
-/// Begins a summary of these files, one channel each; a stream that `is_live` does not wait for it.
-fn summary(
+/// Begins the summaries of these files, one channel each; a stream that `is_live` does not wait for them.
+fn summaries(
     parts: &mut [DataFile],
     format: SampleFormat,
     disk: &Disk,
     path: &Path,
     is_live: bool,
-) -> Option<RecordingSummary> {
+) -> RecordingSummaries {
     let channels = parts.len();
-    let (blocks, lag) = disk.tap(parts.iter_mut().map(|part| &mut part.end), !is_live);
-    RecordingSummary::start(path, format, channels, blocks, lag, is_live)
+    let blocks = [(); 2].map(|()| disk.tap(parts.iter_mut().map(|part| &mut part.end), !is_live));
+    RecordingSummaries::start(path, format, channels, blocks, is_live)
 }
 
 fn now() -> Option<RecordedAt> {

@@ -8,6 +8,7 @@ use super::nodes::Lanes;
 /// Head of a summary: describes its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
+    pub(super) kind: Kind,
     pub(super) format: SampleFormat,
     pub(super) channels: u32,
     pub(super) block_log2: u32,
@@ -16,6 +17,42 @@ pub(super) struct Head {
     pub(super) stamp: Stamp,
     /// Checksum of the section after the blocks.
     pub(super) coarse_checksum: u32,
+}
+
+/// What a summary has of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Extremes and sums.
+    Extremes,
+    /// Power by time and frequency.
+    Spectra,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Extremes, Self::Spectra];
+
+    /// How its files end.
+    pub(crate) fn extension(self) -> &'static str {
+        match self {
+            Self::Extremes => "grebe-summary",
+            Self::Spectra => "grebe-spectra",
+        }
+    }
+
+    fn magic(self) -> &'static [u8; 8] {
+        match self {
+            Self::Extremes => b"GREBESUM",
+            Self::Spectra => b"GREBESPE",
+        }
+    }
+
+    /// log2 of the samples of its shortest unit of a file.
+    fn block_log2(self, lanes: Lanes) -> u32 {
+        match self {
+            Self::Extremes => block_log2(lanes),
+            Self::Spectra => ROW_LOG2,
+        }
+    }
 }
 
 /// Identifies the data of a recording and their current content.
@@ -33,7 +70,7 @@ impl Head {
     pub(super) fn encode(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(0, MAGIC);
+        put(0, self.kind.magic());
         put(8, &VERSION.to_le_bytes());
         put(10, &[self.format as u8, self.block_log2 as u8]);
         put(12, &self.channels.to_le_bytes());
@@ -51,11 +88,14 @@ impl Head {
     pub(super) fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|place| bytes[at + place]));
         let short = |at: usize| number(at) as u32;
-        let is_ours = bytes.starts_with(MAGIC) && short(8) as u16 == VERSION;
-        if !is_ours || crc32c::crc32c(&bytes[..HEAD_BYTES - 4]) != u32::from_le_bytes(*bytes.last_chunk()?) {
+        let kind = Kind::ALL.into_iter().find(|kind| bytes.starts_with(kind.magic()))?;
+        if short(8) as u16 != VERSION
+            || crc32c::crc32c(&bytes[..HEAD_BYTES - 4]) != u32::from_le_bytes(*bytes.last_chunk()?)
+        {
             return None;
         }
         let head = Self {
+            kind,
             format: SampleFormat::from_wire(bytes[10])?,
             block_log2: bytes[11].into(),
             channels: short(12),
@@ -68,7 +108,7 @@ impl Head {
             coarse_checksum: short(56),
         };
         let is_possible = (1..=MAX_CHANNELS).contains(&head.channels)
-            && head.block_log2 == block_log2(head.lanes())
+            && head.block_log2 == kind.block_log2(head.lanes())
             && (1..=SAMPLES_MAX).contains(&head.samples);
         is_possible.then_some(head)
     }
@@ -106,7 +146,8 @@ pub(super) fn block_log2(lanes: Lanes) -> u32 {
 pub(super) const HEAD_BYTES: usize = 64 + 4;
 /// A sum, a sum of squares, and how many samples are in neither.
 pub(super) const SUM_BYTES: usize = 8 + 8 + 4;
-const MAGIC: &[u8; 8] = b"GREBESUM";
+/// log2 of the samples of the shortest rows of spectra.
+pub(super) const ROW_LOG2: u32 = 14;
 const VERSION: u16 = 1;
 /// Small enough that no computation overflows.
 const SAMPLES_MAX: u64 = 1 << 48;

@@ -135,6 +135,35 @@ impl Lanes {
     }
 }
 
+impl Lanes {
+    /// Appends the samples of a lane, within the bytes of its channel, to `out`: as a scope keeps them, those of cu8 around 0.
+    pub(super) fn values(self, lane: usize, bytes: &[u8], out: &mut Vec<f32>) {
+        let at = lane % self.of_channel;
+        match self.format {
+            SampleFormat::I8 => out.extend(numbers::<1, 1>(bytes, at).map(|[byte]| f32::from(byte as i8))),
+            SampleFormat::U8 => out.extend(numbers::<1, 1>(bytes, at).map(|[byte]| f32::from(byte))),
+            SampleFormat::I16 => {
+                out.extend(numbers::<2, 1>(bytes, at).map(|bytes| f32::from(i16::from_le_bytes(bytes))));
+            }
+            SampleFormat::Ci8 => out.extend(numbers::<1, 2>(bytes, at).map(|[byte]| f32::from(byte as i8))),
+            SampleFormat::Ci16 => {
+                out.extend(numbers::<2, 2>(bytes, at).map(|bytes| f32::from(i16::from_le_bytes(bytes))));
+            }
+            SampleFormat::Cu8 => {
+                out.extend(numbers::<1, 2>(bytes, at).map(|[byte]| f32::from(byte) - CU8_ZERO));
+            }
+            SampleFormat::I32 => {
+                out.extend(numbers::<4, 1>(bytes, at).map(|bytes| i32::from_le_bytes(bytes) as f32));
+            }
+            SampleFormat::F64 => {
+                out.extend(numbers::<8, 1>(bytes, at).map(|bytes| f64::from_le_bytes(bytes) as f32));
+            }
+            SampleFormat::Cf32 => out.extend(numbers::<4, 2>(bytes, at).map(f32::from_le_bytes)),
+            SampleFormat::F32 => out.extend(numbers::<4, 1>(bytes, at).map(f32::from_le_bytes)),
+        }
+    }
+}
+
 /// Every `STEP`-th number of `BYTES` bytes, from the one at `at` on.
 fn numbers<const BYTES: usize, const STEP: usize>(
     bytes: &[u8],

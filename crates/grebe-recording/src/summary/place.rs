@@ -5,20 +5,23 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::format::Kind;
+
 /// Path beside the recording: `x.grebe-summary` for `x.sigmf-meta` and its files, `x.wav.grebe-summary` for
 /// `x.wav`.
-pub(crate) fn beside(path: &Path) -> PathBuf {
+pub(crate) fn beside(path: &Path, kind: Kind) -> PathBuf {
     let path = data_path(path);
     let is_sigmf =
         path.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf-"));
     let name = if is_sigmf { path.file_stem() } else { path.file_name() };
     let mut name: OsString = name.unwrap_or_default().to_owned();
-    name.push(EXTENSION);
+    name.push(".");
+    name.push(kind.extension());
     path.with_file_name(name)
 }
 
 /// In the user's cache, under a name that no other recording has; `None` where the system names no such folder.
-pub(super) fn in_cache(path: &Path) -> Option<PathBuf> {
+pub(super) fn in_cache(path: &Path, kind: Kind) -> Option<PathBuf> {
     let home = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = home("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let cache = cache.or_else(|| home("LOCALAPPDATA")).or_else(|| Some(home("HOME")?.join(".cache")))?;
@@ -28,7 +31,7 @@ pub(super) fn in_cache(path: &Path) -> Option<PathBuf> {
     let name = place.file_name()?.to_string_lossy().into_owned();
     let name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
-    Some(cache.join("grebe").join("summaries").join(format!("{name}-{digest}{EXTENSION}")))
+    Some(cache.join("grebe").join("summaries").join(format!("{name}-{digest}.{}", kind.extension())))
 }
 
 /// Removes the query of a raw file's name.
@@ -39,8 +42,6 @@ fn data_path(path: &Path) -> PathBuf {
         _ => path.to_owned(),
     }
 }
-
-const EXTENSION: &str = ".grebe-summary";
 
 #[cfg(test)]
 mod tests {
@@ -55,9 +56,10 @@ mod tests {
             ("a/x.wav", "a/x.wav.grebe-summary"),
             ("a/x.cu8?rate=2.4M", "a/x.cu8.grebe-summary"),
         ] {
-            assert_eq!(beside(Path::new(path)), Path::new(expected));
+            assert_eq!(beside(Path::new(path), Kind::Extremes), Path::new(expected));
         }
-        let [one, other] = ["a/x.wav", "b/x.wav"].map(|path| in_cache(Path::new(path)));
+        assert_eq!(beside(Path::new("x.sigmf-meta"), Kind::Spectra), Path::new("x.grebe-spectra"));
+        let [one, other] = ["a/x.wav", "b/x.wav"].map(|path| in_cache(Path::new(path), Kind::Spectra));
         assert_ne!(one.expect("a test has a home"), other.expect("a test has a home"));
     }
 }

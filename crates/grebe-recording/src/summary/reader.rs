@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2, is_whole, merged};
-use super::format::{HEAD_BYTES, Head, SUM_BYTES, Stamp, block_at, block_log2};
+use super::format::{HEAD_BYTES, Head, Kind, SUM_BYTES, Stamp, block_at, block_log2};
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 use crate::sample_file::SampleFile;
 
@@ -108,7 +108,7 @@ impl Summary {
 
     /// Default path of a recording's summary, used unless that folder is read-only.
     pub fn place(path: &Path) -> PathBuf {
-        super::place::beside(path)
+        super::place::beside(path, Kind::Extremes)
     }
 
     /// Byte range in the file of the nodes below level 16, of all lanes, for these samples: whole blocks.
@@ -135,7 +135,10 @@ impl Summary {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let Some(head) = Head::decode(&head).filter(is_wanted) else { return Ok(None) };
+        let Some(head) = Head::decode(&head).filter(|head| head.kind == Kind::Extremes && is_wanted(head))
+        else {
+            return Ok(None);
+        };
         if file.metadata()?.len() != head.coarse_at() + head.coarse_bytes() {
             return Ok(None);
         }

@@ -3,16 +3,16 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::builder::SummaryWriter;
-use super::format::Stamp;
+use super::format::Kind;
+use super::maker::{self, Kept, REST, SummaryState};
 use super::nodes::Lanes;
 use super::place;
 use super::reader::Summary;
+use super::spectra::{SpectraWriter, SpectralSummary};
 use crate::error::Error;
 use crate::sample_file::SampleFile;
 
@@ -41,57 +41,29 @@ pub struct SummarizedFile {
     /// Size of the data at the last check, and of the file that opens them.
     size: Size,
     named: Size,
-    shared: Arc<Shared>,
-    maker: Option<JoinHandle<()>>,
-}
-
-/// How far the summary of a recording is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum SummaryState {
-    /// It is complete, or the data are too short to need one.
-    #[default]
-    Whole,
-    /// The recording is being read.
-    Making,
-    /// It cannot be made or kept: a one-line reason.
-    Failed(String),
-}
-
-/// State shared by the thread that makes the summary and its readers.
-#[derive(Debug)]
-struct Shared {
-    is_over: AtomicBool,
-    now: Mutex<Now>,
-}
-
-#[derive(Debug, Default)]
-struct Now {
-    summary: Option<Arc<Summary>>,
-    state: SummaryState,
-    /// Its path while it is made.
-    place: Option<PathBuf>,
+    extremes: Kept<SummaryWriter>,
+    /// `None` until somebody wants them.
+    spectra: Option<Kept<SpectraWriter>>,
 }
 
 impl Summary {
     /// The summary of a recording, beside it or in the user's cache; `None` where there is none of these samples. None is made:
     /// [`SummarizedFile`] does that.
     pub fn find(path: &Path, file: &mut SampleFile) -> Option<Self> {
-        let lanes = Lanes::new(file.format(), file.channels());
-        let places = [Some(place::beside(path)), place::in_cache(path)];
-        let mut there = places.into_iter().flatten().filter(|place| place.is_file()).peekable();
-        there.peek()?;
-        let stamp = stamp(file).ok()?;
-        there.find_map(|place| Self::open_of(&place, lanes, file.len_samples(), &stamp).ok()?)
+        Some(maker::find::<SummaryWriter>(path, file)?.0)
+    }
+
+    /// Path of a recording's summary that does not lie beside it, if it matches these samples.
+    pub fn elsewhere(path: &Path, file: &mut SampleFile) -> Option<PathBuf> {
+        let (_, found) = maker::find::<SummaryWriter>(path, file)?;
+        (found != place::beside(path, Kind::Extremes)).then_some(found)
     }
 }
 
-impl Summary {
-    /// Path of a recording's summary that does not lie beside it, if it matches these samples.
-    pub fn elsewhere(path: &Path, file: &mut SampleFile) -> Option<PathBuf> {
-        let lanes = Lanes::new(file.format(), file.channels());
-        let place = place::in_cache(path).filter(|place| place.is_file())?;
-        let stamp = stamp(file).ok()?;
-        Self::open_of(&place, lanes, file.len_samples(), &stamp).ok()?.map(|_| place)
+impl SpectralSummary {
+    /// The spectral summary of a recording, beside it or in the user's cache; `None` where there is none of these samples.
+    pub fn find(path: &Path, file: &mut SampleFile) -> Option<Self> {
+        Some(maker::find::<SpectraWriter>(path, file)?.0)
     }
 }
 
@@ -110,10 +82,10 @@ impl SummarizedFile {
             size: file.data_size(),
             named: named(path),
             file,
-            shared: Arc::new(Shared { is_over: AtomicBool::new(false), now: Mutex::new(Now::default()) }),
-            maker: None,
+            extremes: Kept::default(),
+            spectra: None,
         };
-        opened.find_or_make();
+        opened.extremes.find_or_make(&opened.path, &mut opened.file);
         Ok(opened)
     }
 
@@ -135,7 +107,7 @@ impl SummarizedFile {
 
     /// Path where its summary is made, if not beside it.
     pub fn other_place(&self) -> Option<PathBuf> {
-        self.shared.now().place.clone().filter(|place| *place != place::beside(&self.path))
+        self.extremes.place().filter(|place| *place != place::beside(&self.path, Kind::Extremes))
     }
 
     /// Reads samples of all channels: the bytes of each channel in turn.
@@ -148,7 +120,7 @@ impl SummarizedFile {
 
     /// Samples per channel, from the first on, whose extremes and sums are known.
     pub fn known_samples(&self) -> u64 {
-        self.summary().map_or(0, |summary| summary.known_samples()).min(self.file.len_samples())
+        self.extremes.known_samples().min(self.file.len_samples())
     }
 
     /// As [`Summary::extremes`]. Rebuilds a damaged summary.
@@ -165,7 +137,7 @@ impl SummarizedFile {
         let summary = self.summary().ok_or(io::ErrorKind::NotFound)?;
         let read = summary.extremes(lane, log2, nodes, out);
         if read.is_err() && self.state() == SummaryState::Whole {
-            self.make();
+            self.extremes.make(&self.path);
         }
         read
     }
@@ -203,12 +175,12 @@ impl SummarizedFile {
 
     /// The available part of the summary.
     pub fn summary(&self) -> Option<Arc<Summary>> {
-        self.shared.now().summary.clone()
+        self.extremes.summary()
     }
 
     /// How far the summary is.
     pub fn state(&self) -> SummaryState {
-        self.shared.now().state.clone()
+        self.extremes.state()
     }
 
     /// Looks whether the recording changed; whether it did. Cheap enough for twice a second.
@@ -228,187 +200,44 @@ impl SummarizedFile {
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
-        // The maker sees that the recording grew.
-        if !grows || self.state() != SummaryState::Making {
-            self.find_or_make();
+        // A maker sees that the recording grew.
+        if !grows || self.extremes.state() != SummaryState::Making {
+            self.extremes.find_or_make(&self.path, &mut self.file);
+        }
+        if let Some(spectra) = &mut self.spectra
+            && (!grows || spectra.state() != SummaryState::Making)
+        {
+            spectra.find_or_make(&self.path, &mut self.file);
         }
         true
     }
 
-    fn find_or_make(&mut self) {
-        self.stop();
-        if self.data_bytes() < SMALL_BYTES {
-            *self.shared.now() = Now::default();
-            return;
-        }
-        match Summary::find(&self.path, &mut self.file) {
-            Some(summary) => {
-                *self.shared.now() = Now { summary: Some(Arc::new(summary)), ..Now::default() };
-            }
-            None => self.make(),
-        }
+    /// The available part of the spectral summary, which is made from the first call on where it is missing.
+    pub fn spectra(&mut self) -> Option<Arc<SpectralSummary>> {
+        let (path, file) = (&self.path, &mut self.file);
+        let spectra = self.spectra.get_or_insert_with(|| {
+            let mut spectra = Kept::default();
+            spectra.find_or_make(path, file);
+            spectra
+        });
+        spectra.summary()
     }
 
-    /// Makes a summary in a thread.
-    fn make(&mut self) {
-        self.stop();
-        let now = Now { state: SummaryState::Making, ..Now::default() };
-        let shared = Arc::new(Shared { is_over: AtomicBool::new(false), now: Mutex::new(now) });
-        self.shared = Arc::clone(&shared);
-        let path = self.path.clone();
-        let make = move || {
-            // Viewers wait for pictures from the same disk and processors meanwhile, and so do other
-            // programs. Read-ahead threads inherit the priority.
-            grebe_flow::idle_disk_priority();
-            give_way();
-            if let Err(why) = Maker::new(&path, &shared).and_then(Maker::run) {
-                let mut now = shared.now();
-                *now = Now { state: SummaryState::Failed(why), ..Now::default() };
-            }
-        };
-        let maker = std::thread::Builder::new().name("grebe-summary".into()).spawn(make);
-        match maker {
-            Ok(maker) => self.maker = Some(maker),
-            Err(error) => self.shared.now().state = SummaryState::Failed(error.to_string()),
-        }
+    /// How far the spectral summary is; whole where nobody asked for it.
+    pub fn spectra_state(&self) -> SummaryState {
+        self.spectra.as_ref().map_or(SummaryState::Whole, Kept::state)
     }
 
-    fn stop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        if let Some(maker) = self.maker.take() {
-            // It ends within a read; the shared state has its error.
-            let _ = maker.join();
-        }
-        self.shared.is_over.store(false, Ordering::Release);
-    }
-}
-
-impl Drop for SummarizedFile {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-impl Shared {
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Reads a recording from its beginning to its end, which may move.
-struct Maker<'a> {
-    path: &'a Path,
-    shared: &'a Shared,
-    file: SampleFile,
-    writer: SummaryWriter,
-    bytes: Vec<u8>,
-    grew: Instant,
-}
-
-impl<'a> Maker<'a> {
-    fn new(path: &'a Path, shared: &'a Shared) -> Result<Self, String> {
-        let file = SampleFile::open(path).map_err(|error| error.to_string())?;
-        let writer = create(path, &file)?;
-        let mut now = shared.now();
-        (now.summary, now.place) = (Some(Arc::clone(writer.summary())), Some(writer.path().to_owned()));
-        drop(now);
-        Ok(Self { path, shared, file, writer, bytes: Vec::new(), grew: Instant::now() })
-    }
-
-    fn run(mut self) -> Result<(), String> {
-        let step = (STEP_BYTES / (self.file.format().bytes() * self.file.channels())).max(1) as u64;
-        while !self.shared.is_over.load(Ordering::Acquire) {
-            let position = self.writer.samples();
-            let length = step.min(self.file.len_samples().saturating_sub(position)) as usize;
-            if length > 0 {
-                self.file.read(position, length, &mut self.bytes).map_err(|error| error.to_string())?;
-                let channel_bytes = self.bytes.len() / self.file.channels();
-                let channels: Vec<&[u8]> = self.bytes.chunks_exact(channel_bytes).collect();
-                self.writer.append(&channels).map_err(|error| self.not_kept(&error))?;
-                self.grew = Instant::now();
-            } else if self.is_at_rest() {
-                return self.finish();
-            } else {
-                std::thread::sleep(LOOK_EVERY);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the recording has not grown for a while; takes over new samples.
-    fn is_at_rest(&mut self) -> bool {
-        if let Ok(file) = SampleFile::open(self.path)
-            && file.len_samples() > self.file.len_samples()
-            && (file.format(), file.channels()) == (self.file.format(), self.file.channels())
+    /// Makes the spectral summary again, because it is damaged.
+    pub fn remake_spectra(&mut self) {
+        if let Some(spectra) = &mut self.spectra
+            && spectra.state() == SummaryState::Whole
         {
-            self.file = file;
-            self.grew = Instant::now();
+            spectra.make(&self.path);
         }
-        let changed = self.file.data_size().1.and_then(|at| SystemTime::now().duration_since(at).ok());
-        changed.is_none_or(|age| age > REST) || self.grew.elapsed() > REST
     }
-
-    fn finish(mut self) -> Result<(), String> {
-        let stamp = stamp(&mut self.file).map_err(|error| error.to_string())?;
-        let path = self.path;
-        let summary = self.writer.finish(stamp);
-        let summary =
-            summary.map_err(|error| format!("the summary of {} is not kept: {error}", path.display()))?;
-        let mut now = self.shared.now();
-        (now.summary, now.state) = (Some(summary), SummaryState::Whole);
-        Ok(())
-    }
-
-    fn not_kept(&self, error: &io::Error) -> String {
-        format!("the summary of {} is not kept: {error}", self.path.display())
-    }
-}
-
-/// Begins a summary beside the recording, or in the user's cache where that folder cannot be written to.
-fn create(path: &Path, file: &SampleFile) -> Result<SummaryWriter, String> {
-    let create = |place: &Path| SummaryWriter::create(place, file.format(), file.channels());
-    let beside = place::beside(path);
-    let error = match create(&beside) {
-        Ok(writer) => return Ok(writer),
-        Err(error) => error,
-    };
-    let in_cache = place::in_cache(path).and_then(|place| {
-        fs::create_dir_all(place.parent()?).ok()?;
-        create(&place).ok()
-    });
-    in_cache.ok_or_else(|| format!("no summary can be written to {}: {error}", beside.display()))
 }
 
 fn named(path: &Path) -> Size {
     fs::metadata(path).map_or((0, None), |file| (file.len(), file.modified().ok()))
 }
-
-/// Tells the data from others.
-pub(super) fn stamp(file: &mut SampleFile) -> Result<Stamp, Error> {
-    let (bytes, modified) = file.data_size();
-    let modified = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
-    let fingerprint = file.fingerprint()?;
-    Ok(Stamp { bytes, modified_ns: modified.as_nanos() as u64, fingerprint })
-}
-
-/// Less data is read as a whole in the time that a person waits for.
-pub(super) const SMALL_BYTES: u64 = 32 << 20;
-/// Large enough for a disk; all of it fits into a cache.
-const STEP_BYTES: usize = 1 << 20;
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A recording without changes for this time counts as finished.
-const REST: Duration = Duration::from_secs(3);
-
-/// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
-#[cfg(target_os = "linux")]
-pub(super) fn give_way() {
-    // Linux sets it for this thread alone; elsewhere it competes like any other.
-    let _ = rustix::process::setpriority_process(None, NICE);
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn give_way() {}
-
-/// A tenth of the processor time of a thread that competes with it.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;

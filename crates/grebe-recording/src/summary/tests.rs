@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use super::block::{COARSE, FINE, SUMS_LOG2};
 use super::builder::SummaryWriter;
 use super::format::{HEAD_BYTES, Head, Stamp};
+use super::maker::Writer;
 use super::nodes::{Extremes, Lanes, LevelSums};
 use super::*;
 
 const STAMP: Stamp = Stamp { bytes: 1, modified_ns: 2, fingerprint: [3; 16] };
 
 /// Samples of a format: of floating point some are infinite or not a number.
-fn bytes_of(format: SampleFormat, samples: usize, rng: &mut Rng) -> Vec<u8> {
+pub(super) fn bytes_of(format: SampleFormat, samples: usize, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..samples * format.components() {
         match format.component() {
@@ -34,7 +35,7 @@ fn bytes_of(format: SampleFormat, samples: usize, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// The values of a lane, as a scope has them.
-fn values(lanes: Lanes, lane: usize, bytes: &[u8]) -> Vec<f32> {
+pub(super) fn values(lanes: Lanes, lane: usize, bytes: &[u8]) -> Vec<f32> {
     let component = lanes.format.component();
     let size = component.bytes();
     let is_cu8 = lanes.format == SampleFormat::Cu8;

@@ -59,7 +59,7 @@ impl Levels {
 }
 
 /// `10 log10(power)` to 0.00002 dB, in a form that compilers vectorise (`log10` of the library they do not).
-pub(crate) fn decibels(power: f32) -> f32 {
+pub fn decibels(power: f32) -> f32 {
     let power = power.max(POWER_MIN);
     let bits = power.to_bits();
     // power = 2^exponent * mantissa, the mantissa from 0.7 to 1.4 so that its logarithm is a short series.

@@ -135,7 +135,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         let zero = self.zero_line() as f64;
         // Harmonics lie as far from each other as the fundamental from the offset.
         let (spacing, lobe) =
-            (self.lines_apart(fundamental.line, zero), self.window.half_lobe_lines() as f64);
+            (self.lines_apart(fundamental.line, zero), self.window().half_lobe_lines() as f64);
         if spacing < 2.0 * lobe || self.is_above_a_stronger(&fundamental) {
             return None;
         }
@@ -166,7 +166,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             }
         }
         // As much noise again below the tones and the offset.
-        let all_lines = self.size as f64 / if COMPONENTS == 1 { 2.0 } else { 1.0 };
+        let all_lines = self.size() as f64 / if COMPONENTS == 1 { 2.0 } else { 1.0 };
         if noise_lines < all_lines / 4.0 {
             return None;
         }
@@ -203,17 +203,17 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
             return false;
         }
         let offset = f64::from(self.dbfs()[0]) + 6.02 + TOLERANCE_DB;
-        let below = (peak.line - self.window.half_lobe_lines() as f64) as usize;
+        let below = (peak.line - self.window().half_lobe_lines() as f64) as usize;
         (1..below).any(|line| {
             let level = f64::from(self.dbfs()[line]);
-            level > peak.dbfs && level > offset + self.window.lobe_db(line as f64)
+            level > peak.dbfs && level > offset + self.window().lobe_db(line as f64)
         })
     }
 
     /// The place of a frequency, in lines.
     fn line_of(&self, cycles_per_sample: f64) -> f64 {
         let ends = if COMPONENTS == 1 { (0.0, 0.5) } else { (-0.5, 0.5) };
-        cycles_per_sample.clamp(ends.0, ends.1) * self.size as f64 + self.zero_line() as f64
+        cycles_per_sample.clamp(ends.0, ends.1) * self.size() as f64 + self.zero_line() as f64
     }
 
     /// The line that a place lies in.
@@ -225,7 +225,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     fn extent(&self, line: usize) -> (f64, f64) {
         let at = line as f64;
         let (left, right) = (at - 0.5, at + 0.5);
-        if COMPONENTS == 1 { (left.max(0.0), right.min(self.size as f64 / 2.0)) } else { (left, right) }
+        if COMPONENTS == 1 { (left.max(0.0), right.min(self.size() as f64 / 2.0)) } else { (left, right) }
     }
 
     /// Power of a line. That of an offset is twice that of the sine of its amplitude.
@@ -235,10 +235,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     }
 
     fn noise_bandwidth_lines(&self) -> f64 {
-        let (sum, squares) = self.weights.iter().fold((0.0, 0.0), |(sum, squares), &weight| {
-            (sum + f64::from(weight), squares + f64::from(weight).powi(2))
-        });
-        squares * self.size as f64 / (sum * sum)
+        self.transform.noise_bandwidth_lines()
     }
 
     /// The frequency at which one beyond half the rate is seen.
@@ -249,13 +246,13 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
 
     fn lines_apart(&self, a: f64, b: f64) -> f64 {
         let apart = (a - b).abs();
-        if COMPONENTS == 1 { apart } else { apart.min(self.size as f64 - apart) }
+        if COMPONENTS == 1 { apart } else { apart.min(self.size() as f64 - apart) }
     }
 
     /// How far from a tone its window is still seen, in lines.
     fn tone_reach(&self) -> f64 {
-        let most = (self.size / 64).clamp(self.window.half_lobe_lines(), TONE_REACH_MAX);
-        let is_seen = |&lines: &usize| self.window.lobe_db(lines as f64 + 0.5) > TONE_FLOOR_DB;
+        let most = (self.size() / 64).clamp(self.window().half_lobe_lines(), TONE_REACH_MAX);
+        let is_seen = |&lines: &usize| self.window().lobe_db(lines as f64 + 0.5) > TONE_FLOOR_DB;
         (0..=most).rfind(is_seen).unwrap_or(0) as f64 + 1.0
     }
 }

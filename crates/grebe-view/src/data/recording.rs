@@ -44,6 +44,33 @@ pub trait Recording: Debug + Send {
     /// Sums of the samples of a lane, widened to what they are known of.
     fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums;
 
+    /// Samples per channel, from the first on, whose power by frequency is known; `None` where it is not, and will not be.
+    fn known_power_samples(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// log2 of the samples of the longest rows of power that have at most `1 << log2`.
+    fn power_level(&self, log2: u32) -> Option<u32> {
+        let _ = log2;
+        None
+    }
+
+    /// The power of the samples `number << log2 .. (number + 1) << log2` of a channel, as far as they are known; `log2` as
+    /// [`power_level`](Self::power_level) says.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    fn power(
+        &mut self,
+        channel: usize,
+        log2: u32,
+        number: u64,
+        power: &mut RecordingPower,
+    ) -> io::Result<()> {
+        let _ = (channel, log2, number, power);
+        Err(io::ErrorKind::NotFound.into())
+    }
+
     /// Bytes of memory that what is known of it takes.
     fn memory_bytes(&self) -> usize;
 
@@ -109,6 +136,15 @@ pub struct Stretch {
     pub length_samples: u64,
     /// The index of its first sample in the stream that was recorded.
     pub first_sample_index: u64,
+}
+
+/// Power of some samples by frequency, in dBFS of their format: from 0 Hz to half the rate, of complex samples from minus half the rate.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecordingPower {
+    /// The highest of any transform.
+    pub highest: Vec<f32>,
+    /// The mean of all.
+    pub mean: Vec<f32>,
 }
 
 /// Sums over the finite ones of some samples.

@@ -373,13 +373,13 @@ mod tests {
             rows.filter(|(_, row)| row.iter().any(|level| *level > -40.0)).map(|(at, _)| at).collect()
         };
         let whole = view(&mut core, 1, true);
-        assert_eq!(whole.sampled, Some(Sampled { done: 1024, all: 1024 }));
+        assert_eq!(whole.sampled, Some(Sampled { done: 1024, all: 1024, is_summary: false }));
         // Row 48 from the oldest, of 128.
         assert_eq!(loud(&whole), [79]);
         // While a stream runs, some are made with each picture.
         let running = core_without_rows(&mut core);
         let first = view(running, 2, false);
-        assert_eq!(first.sampled, Some(Sampled { done: 256, all: 1024 }));
+        assert_eq!(first.sampled, Some(Sampled { done: 256, all: 1024, is_summary: false }));
         let last = (3..6).map(|at| view(running, at, false)).last().unwrap();
         assert_eq!((last.sampled, loud(&last)), (whole.sampled, vec![79]));
         assert_eq!(last.cells, whole.cells);

@@ -193,7 +193,7 @@ fn made_up_items(ours: &mut Ours) {
                 .flat_map(|row| (0..24).map(move |x| level(row + 40 - shift.min(40) + x * 5)))
                 .collect(),
             span_samples: 1e5,
-            sampled: (shift == 90).then_some(Sampled { done: 3, all: 9 }),
+            sampled: (shift == 90).then_some(Sampled { done: 3, all: 9, is_summary: false }),
             number: shift as u64 + 1,
         };
         let spectrum = SpectrumView {

@@ -4,19 +4,19 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{SigmfSummary, SigmfWriter, summary};
+use super::{SigmfSummary, SigmfWriter, summaries};
 use crate::disk::DiskFile;
 use crate::error::Error;
 use crate::output::NameLock;
 use crate::sigmf::create::{Begun, Prepared};
 use crate::sigmf::metadata_writer::{Closed, Event, MetadataWriter};
-use crate::summary::RecordingSummary;
+use crate::summary::RecordingSummaries;
 
 /// A recording that got its last sample, and is being closed.
 #[derive(Debug)]
 pub(crate) struct Closing {
     metadata: Option<MetadataWriter>,
-    summary: Option<RecordingSummary>,
+    summaries: Option<RecordingSummaries>,
     /// The path that opens it.
     path: PathBuf,
     data: Vec<Arc<DiskFile>>,
@@ -33,8 +33,8 @@ impl Closing {
         let Some(metadata) = self.metadata.take() else { return Ok(()) };
         let closed = metadata.join();
         let len_samples = closed.as_ref().ok().map(|closed| closed.len_samples);
-        if let Some(summary) = self.summary.take() {
-            summary.finish(&self.path, len_samples);
+        if let Some(summaries) = self.summaries.take() {
+            summaries.finish(&self.path, len_samples);
         }
         let good_samples = closed?.len_samples;
         match self.data.iter().find_map(|file| Some((file.path().to_owned(), file.failure()?))) {
@@ -49,22 +49,22 @@ impl SigmfWriter {
     /// the previous files. Makes no request to the disk. If the system gives no thread, nothing changes.
     pub(crate) fn rotate(&mut self, next: Prepared, name: NameLock) -> Result<Closing, Error> {
         let Begun { mut parts, metadata, files } = next.begin()?;
-        let summarize = || summary(&mut parts, self.format, &self.disk, &files[0], true);
-        let summary = self.makes_summary.then(summarize).flatten();
+        let summarize = || summaries(&mut parts, self.format, &self.disk, &files[0], true);
+        let summaries = self.makes_summary.then(summarize);
         let mut before = std::mem::replace(&mut self.parts, parts);
         before.iter_mut().for_each(|part| part.end.finish(&self.disk));
         self.tell(Event::Finish);
         let metadata = self.metadata.replace(metadata);
         let data = before.iter().map(|part| part.end.file().clone()).collect();
-        self.lost_summaries += u64::from(self.summary.as_ref().is_some_and(RecordingSummary::is_lost));
+        self.lost_summaries = self.lost();
         // Its last block has come.
         drop(before);
-        let summary = std::mem::replace(&mut self.summary, summary);
+        let summaries = std::mem::replace(&mut self.summaries, summaries);
         let name = std::mem::replace(&mut self.name, name);
         let path = std::mem::replace(&mut self.files, files).swap_remove(0);
         self.next_sample_index = None;
         (self.taken_samples, self.segments, self.annotations) = (0, 0, 0);
-        Ok(Closing { metadata, summary, path, data, _name: name })
+        Ok(Closing { metadata, summaries, path, data, _name: name })
     }
 
     /// Hands buffered data to the system, and waits until it has written them.
@@ -117,7 +117,7 @@ impl SigmfWriter {
         let Some(metadata) = self.metadata.take() else { return Err(self.ended()) };
         let closed = metadata.join();
         let disk = self.disk_report();
-        self.end_summary(closed.as_ref().ok().map(|closed| closed.len_samples));
+        self.end_summaries(closed.as_ref().ok().map(|closed| closed.len_samples));
         let Closed { len_samples, segments } = closed?;
         if !self.has_ended
             && let Some((part, source)) = self.failed()
@@ -155,12 +155,12 @@ impl SigmfWriter {
         Error::Write { path, source, good_samples: self.taken_samples }
     }
 
-    /// Names the summary if it covers the recording, which is closed and has `len_samples` samples per
+    /// Names the summaries if they cover the recording, which is closed and has `len_samples` samples per
     /// channel.
-    pub(super) fn end_summary(&mut self, len_samples: Option<u64>) {
+    pub(super) fn end_summaries(&mut self, len_samples: Option<u64>) {
         self.parts.iter_mut().for_each(|part| part.end.untap());
-        if let Some(summary) = self.summary.take() {
-            summary.finish(&self.files[0], len_samples);
+        if let Some(summaries) = self.summaries.take() {
+            summaries.finish(&self.files[0], len_samples);
         }
     }
 }
@@ -170,7 +170,7 @@ impl Drop for SigmfWriter {
         if let Some(metadata) = self.metadata.take() {
             self.parts.iter_mut().for_each(|part| part.end.finish(&self.disk));
             let _ = metadata.join();
-            self.end_summary(None);
+            self.end_summaries(None);
         }
     }
 }
@@ -189,6 +189,6 @@ impl SigmfWriter {
 
     /// The summary lags behind.
     pub(crate) fn lose_summary(&self) {
-        self.summary.as_ref().unwrap().lose();
+        self.summaries.as_ref().unwrap().lose();
     }
 }

@@ -6,6 +6,9 @@
 //!   first  0, then m/2, m/4, 3m/4, ...               64 of them, far apart
 //!   then   64 neighbours at a time, read together    all of them
 //! ```
+//! Where a spectral summary knows a row, it is drawn from that at once (`known.rs`).
+
+mod known;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,6 +21,7 @@ use crate::data::recording::{Recording, RecordingOutline};
 use crate::data::samples::{Kind, full_scale};
 use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, Sampled, Transform, WaterfallView, gather, row_cells};
 use crate::data::viewport::SpectrumSettings;
+use known::KnownPower;
 
 /// Makes waterfalls, and keeps the rows of the last.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ pub(super) struct WideWaterfall<K: Kind> {
     /// By their place: row `n` is of the indices from `n * hop` on.
     rows: BTreeMap<u64, Row>,
     lanes: Lanes<K>,
+    known: KnownPower,
     is_exact: bool,
     is_settled: bool,
 }
@@ -46,6 +51,8 @@ struct Row {
     /// The indices that it is of.
     indices: Range<u64>,
     cells: Vec<f32>,
+    /// The same by the spectral summary, where that knows all of the row.
+    known: Option<Vec<f32>>,
     /// Of those far apart, and of the stretches side by side: how many are done.
     spread: usize,
     blocks: u64,
@@ -76,8 +83,8 @@ pub(super) struct Disk<'a> {
 
 impl<K: Kind> Default for WideWaterfall<K> {
     fn default() -> Self {
-        let (rows, lanes) = (BTreeMap::new(), Lanes::default());
-        Self { asked: None, transform: None, rows, lanes, is_exact: true, is_settled: true }
+        let (rows, lanes, known) = (BTreeMap::new(), Lanes::default(), KnownPower::default());
+        Self { asked: None, transform: None, rows, lanes, known, is_exact: true, is_settled: true }
     }
 }
 
@@ -132,11 +139,29 @@ impl<K: Kind> WideWaterfall<K> {
             let oldest = numbers.last().copied().unwrap_or(0);
             self.rows.retain(|number, _| (oldest..=newest).contains(number));
         }
-        self.go_on(disk, asked, &numbers, most);
+        let offset_db = 20.0 * (crate::data::samples::full_scale(format) / full_scale).log10() as f32;
+        let is_coming = self.known.begin(disk.recording, hop);
+        for number in &numbers {
+            let Some(row) = self.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
+            row.known = self.known.cells(disk.recording, channel, &row.indices, (width, offset_db));
+        }
+        // What a summary has of rows this long takes no more transforms, and what it will have few of them.
+        let is_long = hop >= known::FINAL_SAMPLES;
+        let blocks = if is_long && is_coming { Duration::ZERO } else { most.blocks };
+        self.go_on(disk, asked, &numbers, Most { blocks, ..most });
         let mut cells = Vec::with_capacity(width * ROWS);
-        let mut sampled = Sampled { done: 0, all: 0 };
+        let mut sampled = Sampled { done: 0, all: 0, is_summary: false };
         for number in &numbers {
             let row = &self.rows[number];
+            if let Some(known) =
+                row.known.as_ref().filter(|_| is_long || row.done(size) < row.transforms(size))
+            {
+                cells.extend_from_slice(known);
+                sampled.done += KnownPower::transforms(&row.indices);
+                sampled.all += KnownPower::transforms(&row.indices);
+                sampled.is_summary = true;
+                continue;
+            }
             sampled.done += row.done(size);
             sampled.all += row.transforms(size);
             let is_lost = !row.has_levels && row.spread > 0;
@@ -144,8 +169,10 @@ impl<K: Kind> WideWaterfall<K> {
             cells.extend(row.cells.iter().map(|&level| if row.has_levels { level } else { nothing }));
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
-        self.is_exact = sampled.done == sampled.all;
-        let is_settled = |row: &Row| row.spread == spread(row.transforms(size)).count();
+        let is_over = |row: &Row| row.done(size) == row.transforms(size) || is_long && row.known.is_some();
+        self.is_exact = numbers.iter().all(|number| is_over(&self.rows[number]));
+        let is_settled =
+            |row: &Row| row.known.is_some() || row.spread == spread(row.transforms(size)).count();
         self.is_settled = numbers.iter().all(|number| is_settled(&self.rows[number]));
         let span_samples = (hop * ROWS as u64) as f64;
         Some(WaterfallView { channel, width, cells, span_samples, sampled: Some(sampled), number: 0 })
@@ -163,7 +190,7 @@ impl<K: Kind> WideWaterfall<K> {
         for pass in 0..SPREAD {
             for number in far_apart(numbers.len()).map(|at| numbers[at]) {
                 let Some(row) = self.rows.get_mut(&number) else { continue };
-                if row.spread > pass {
+                if row.spread > pass || asked.hop >= known::FINAL_SAMPLES && row.known.is_some() {
                     continue;
                 }
                 let Some(next) = spread(row.transforms(asked.size)).nth(row.spread) else { continue };
@@ -179,6 +206,9 @@ impl<K: Kind> WideWaterfall<K> {
         }
         for number in numbers {
             let Some(row) = self.rows.get_mut(number) else { continue };
+            if asked.hop >= known::FINAL_SAMPLES && row.known.is_some() {
+                continue;
+            }
             let transforms = row.transforms(asked.size);
             while transforms > SPREAD as u64 && row.blocks * BLOCK < transforms {
                 if !may(most.blocks) {
@@ -210,7 +240,14 @@ impl<K: Kind> WideWaterfall<K> {
 
 impl Row {
     fn new(indices: Range<u64>, width: usize) -> Self {
-        Self { indices, cells: vec![f32::NEG_INFINITY; width], spread: 0, blocks: 0, has_levels: false }
+        Self {
+            indices,
+            cells: vec![f32::NEG_INFINITY; width],
+            known: None,
+            spread: 0,
+            blocks: 0,
+            has_levels: false,
+        }
     }
 
     /// How many cover it.

@@ -37,13 +37,17 @@ pub(crate) struct WaterfallView {
 pub(crate) struct Sampled {
     pub(crate) done: u64,
     pub(crate) all: u64,
+    /// Whether they were made before, for the spectral summary of a recording.
+    pub(crate) is_summary: bool,
 }
 
 impl WaterfallView {
     /// What a person should know of its levels.
     pub(crate) fn words(&self) -> Option<String> {
-        let Sampled { done, all } = self.sampled?;
-        Some(if done < all {
+        let Sampled { done, all, is_summary } = self.sampled?;
+        Some(if done == all && is_summary {
+            format!("highest of all {all} spectra, from the summary")
+        } else if done < all {
             format!("highest of {done} of {all} spectra so far")
         } else {
             format!("highest of all {all} spectra")
@@ -138,7 +142,8 @@ impl<K: Kind> HeldWaterfall<K> {
                 most -= self.go_on(tracks, asked, number, end, pass.min(most));
             }
         }
-        let (mut cells, mut sampled) = (Vec::with_capacity(width * ROWS), Sampled { done: 0, all: 0 });
+        let (mut cells, mut sampled) =
+            (Vec::with_capacity(width * ROWS), Sampled { done: 0, all: 0, is_summary: false });
         for number in &numbers {
             let row = &self.rows[number];
             let all = blocks(*number, hop, size, end);

@@ -94,8 +94,8 @@ impl Rows {
         out.varint(rows as u64);
         out.f64(view.span_samples);
         out.varint(view.number);
-        out.u8(u8::from(view.sampled.is_some()));
-        if let Some(Sampled { done, all }) = view.sampled {
+        out.u8(view.sampled.map_or(0, |sampled| 1 + u8::from(sampled.is_summary)));
+        if let Some(Sampled { done, all, .. }) = view.sampled {
             out.varint(done);
             out.varint(all);
         }
@@ -116,7 +116,7 @@ impl Rows {
         let _number = from.varint()?;
         let sampled = match from.u8()? {
             0 => None,
-            _ => Some(Sampled { done: from.varint()?, all: from.varint()? }),
+            how => Some(Sampled { done: from.varint()?, all: from.varint()?, is_summary: how == 2 }),
         };
         let kept = from.count(rows)?;
         let is_like = (self.channel, self.width) == (channel, width);
@@ -244,7 +244,7 @@ mod tests {
                 width: 256,
                 cells: cells.collect(),
                 span_samples: 1e6,
-                sampled: Some(Sampled { done: 3, all: 9 }),
+                sampled: Some(Sampled { done: 3, all: 9, is_summary: true }),
                 number: from,
             }
         };

@@ -1,0 +1,182 @@
+//! One windowed transform: from samples to the power of lines.
+
+use std::sync::Arc;
+
+use realfft::num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
+use rustfft::{Fft, FftPlanner};
+
+use super::Window;
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+/// Power of the lines of one stretch of samples: full scale has power 1, as [`Spectrum`](crate::Spectrum) counts it.
+///
+/// ```
+/// use grebe_scope::{PowerTransform, Window};
+/// let tone: Vec<f32> = (0..64).map(|n| 0.5 * (n as f32 / 8.0 * std::f32::consts::TAU).sin()).collect();
+/// let mut transform = PowerTransform::real(64, Window::Hann)?;
+/// let mut power = vec![0.0; transform.lines()];
+/// assert!(transform.power(&tone, &[], 0.0, &mut power));
+/// assert!((power[8] - 0.25).abs() < 1e-4 && power[20] < 1e-9);
+/// # Ok::<(), grebe_scope::Error>(())
+/// ```
+pub struct PowerTransform {
+    size: usize,
+    window: Window,
+    plan: Plan,
+    /// The window, scaled so that a full-scale tone has power 1 in its line.
+    weights: Vec<f32>,
+}
+
+/// How samples become lines.
+enum Plan {
+    Real {
+        plan: Arc<dyn RealToComplex<f32>>,
+        input: Vec<f32>,
+        lines: Vec<Complex<f32>>,
+        scratch: Vec<Complex<f32>>,
+    },
+    Complex {
+        plan: Arc<dyn Fft<f32>>,
+        lines: Vec<Complex<f32>>,
+        scratch: Vec<Complex<f32>>,
+    },
+}
+
+impl PowerTransform {
+    /// Of `size` real samples, a power of two from 16 to 2^22: lines from 0 Hz to half the rate. Full scale is 1.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for another size.
+    pub fn real(size: usize, window: Window) -> Result<Self> {
+        check_size(size)?;
+        let plan = RealFftPlanner::<f32>::new().plan_fft_forward(size);
+        let lines = vec![Complex::default(); size / 2 + 1];
+        let scratch = vec![Complex::default(); plan.get_scratch_len()];
+        Ok(Self::of(size, window, Plan::Real { plan, input: vec![0.0; size], lines, scratch }))
+    }
+
+    /// The same of complex samples: lines from minus half the rate on, 0 Hz in the middle.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for another size.
+    pub fn complex(size: usize, window: Window) -> Result<Self> {
+        check_size(size)?;
+        let plan = FftPlanner::<f32>::new().plan_fft_forward(size);
+        let scratch = vec![Complex::default(); plan.get_inplace_scratch_len()];
+        Ok(Self::of(size, window, Plan::Complex { plan, lines: vec![Complex::default(); size], scratch }))
+    }
+
+    fn of(size: usize, window: Window, plan: Plan) -> Self {
+        let mut transform = Self { size, window, plan, weights: vec![0.0; size] };
+        transform.set_full_scale(1.0);
+        transform
+    }
+
+    /// Sets the amplitude of full scale; ignores what is no positive number.
+    pub fn set_full_scale(&mut self, full_scale: f64) {
+        if !(full_scale > 0.0 && full_scale.is_finite()) {
+            return;
+        }
+        let coefficients = self.window.coefficients(self.size);
+        // A real sine of amplitude A has |line| = A / 2 * sum(window), a complex tone A * sum(window).
+        let sides = if matches!(self.plan, Plan::Real { .. }) { 2.0 } else { 1.0 };
+        let gain = sides / (coefficients.iter().sum::<f64>() * full_scale);
+        self.weights.clear();
+        self.weights.extend(coefficients.iter().map(|w| (w * gain) as f32));
+    }
+
+    /// Samples per transform.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Lines per transform.
+    pub fn lines(&self) -> usize {
+        match &self.plan {
+            Plan::Real { lines, .. } | Plan::Complex { lines, .. } => lines.len(),
+        }
+    }
+
+    /// Lines of white noise that have the power which it has in one line: 1 for no window, 1.5 for Hann's.
+    pub fn noise_bandwidth_lines(&self) -> f64 {
+        let (sum, squares) = self.weights.iter().fold((0.0, 0.0), |(sum, squares), &weight| {
+            let weight = f64::from(weight);
+            (sum + weight, squares + weight * weight)
+        });
+        squares * self.size as f64 / (sum * sum)
+    }
+
+    /// Writes the power of each line. `q` is empty for real samples, and `zero` the value that stands for nothing. `false`, with
+    /// `power` as it was, for samples that are infinite or not a number, or fewer than a transform has.
+    pub fn power<V: Value>(&mut self, first: &[V], q: &[V], zero: f32, power: &mut [f32]) -> bool {
+        let Some([low, high]) = self.transform(first, q, zero) else { return false };
+        power.iter_mut().zip(low.iter().chain(high)).for_each(|(power, line)| *power = line.norm_sqr());
+        true
+    }
+
+    /// Lines by rising frequency, in two parts; `None` as [`power`](Self::power) says.
+    pub(super) fn transform<V: Value>(
+        &mut self,
+        first: &[V],
+        q: &[V],
+        zero: f32,
+    ) -> Option<[&[Complex<f32>]; 2]> {
+        let is_complex = matches!(self.plan, Plan::Complex { .. });
+        if first.len() != self.size || is_complex && q.len() != self.size {
+            return None;
+        }
+        if V::MAY_BE_NAN && !(all_finite(first) && all_finite(q)) {
+            return None;
+        }
+        match &mut self.plan {
+            Plan::Real { plan, input, lines, scratch } => {
+                for ((input, sample), weight) in input.iter_mut().zip(first).zip(&self.weights) {
+                    *input = (sample.to_f32() - zero) * weight;
+                }
+                plan.process_with_scratch(input, lines, scratch).ok()?;
+                // The zero line and the one at half the rate have no mirror image: their amplitude is half the doubled one.
+                let last = lines.len() - 1;
+                lines[0] *= 0.5f32;
+                lines[last] *= 0.5f32;
+                Some([lines, &[]])
+            }
+            Plan::Complex { plan, lines, scratch } => {
+                let samples = first.iter().zip(q).zip(&self.weights);
+                for (line, ((i, q), weight)) in lines.iter_mut().zip(samples) {
+                    *line = Complex::new((i.to_f32() - zero) * weight, (q.to_f32() - zero) * weight);
+                }
+                plan.process_with_scratch(lines, scratch);
+                // Negative frequencies come in the upper half.
+                let (positive, negative) = lines.split_at(lines.len() / 2);
+                Some([negative, positive])
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for PowerTransform {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let PowerTransform { size, window, .. } = self;
+        f.debug_struct("PowerTransform").field("size", size).field("window", window).finish_non_exhaustive()
+    }
+}
+
+fn check_size(size: usize) -> Result<()> {
+    if size.is_power_of_two() && (16..=1 << 22).contains(&size) {
+        return Ok(());
+    }
+    let got = size.to_string();
+    Err(Error::Setting { what: "transform size", got, must: "a power of two from 16 to 2^22" })
+}
+
+fn all_finite<V: Value>(samples: &[V]) -> bool {
+    // Without an early end, which would keep it from being vector code.
+    !samples.iter().fold(false, |any, sample| any | !sample.to_f32().is_finite())
+}
