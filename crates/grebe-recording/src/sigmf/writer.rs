@@ -490,12 +490,8 @@ fn shape(what: &'static str, got: usize, expected: usize) -> Result<(), Error> {
 }
 
 fn too_many(what: &'static str, got: u64) -> Error {
-    ProcessError::Setting {
-        what,
-        got: got.to_string(),
-        must: "no more can be entered; begin another recording",
-    }
-    .into()
+    let must = "no more can be entered; begin another recording";
+    ProcessError::Setting { what, got: got.to_string(), must }.into()
 }
 
 /// 160 MB of memory, and a GB of metadata.
