@@ -114,9 +114,15 @@ impl Demodulate {
     /// The filter of the sound, at a multiple of its rate.
     fn sound_filter(&self) -> Arc<Filter> {
         let oversampling = self.oversampling();
-        let widest_hz = if self.mode == Modulation::Wfm { WFM_SOUND_HZ } else { self.bandwidth_hz() / 2.0 };
-        let pass_hz = widest_hz.min(0.42 * self.rate.0);
-        let stop_hz = (1.25 * pass_hz).min(0.5 * self.rate.0);
+        let (bandwidth_hz, middle_hz) = (self.bandwidth_hz(), self.middle_hz().1.abs());
+        let (pass_hz, stop_hz) = if middle_hz > 0.0 {
+            // What was cut out, where it is heard.
+            (middle_hz + 0.5 * bandwidth_hz, middle_hz + 0.625 * bandwidth_hz)
+        } else {
+            let widest_hz = if self.mode == Modulation::Wfm { WFM_SOUND_HZ } else { bandwidth_hz / 2.0 };
+            let pass_hz = widest_hz.min(0.42 * self.rate.0);
+            (pass_hz, (1.25 * pass_hz).min(0.5 * self.rate.0))
+        };
         let rate_hz = self.rate.0 * oversampling as f64;
         let low_pass = LowPass::new(pass_hz / rate_hz, stop_hz / rate_hz, ATTENUATION_DB);
         Arc::new(Filter::new(&low_pass, Grid::every(oversampling), 1))
