@@ -3,6 +3,7 @@
 
 mod act;
 pub(crate) mod action;
+pub(crate) mod annotations;
 mod autoset;
 pub(crate) mod bars;
 pub(crate) mod channel;

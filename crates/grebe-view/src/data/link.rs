@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 
 use grebe_flow::{Waker, monotonic_ns};
+use grebe_frame::AnnotationEdit;
 
 use crate::data::core::ScopeCore;
 use crate::data::extract::{Extract, WantedExtract};
@@ -78,6 +79,9 @@ struct Viewers {
     is_handed_over: AtomicBool,
     /// Wakes the data side; set once that runs.
     data_side: OnceLock<Wake>,
+    /// Changes to what is labelled, until the data side makes them.
+    edits: Mutex<Vec<AnnotationEdit>>,
+    has_edits: AtomicBool,
 }
 
 impl ScopeLink {
@@ -177,6 +181,24 @@ impl ScopeLink {
         state.extract.take()
     }
 
+    /// Makes a change to what is labelled, for all who look. What the stream says again stays changed.
+    pub fn annotate(&self, edit: AnnotationEdit) {
+        let viewers = &self.own.viewers;
+        viewers.edits.lock().unwrap_or_else(PoisonError::into_inner).push(edit);
+        viewers.has_edits.store(true, Ordering::Release);
+        if let Some(core) = viewers.parked().as_mut() {
+            viewers.make_edits(core);
+        }
+        if viewers.is_parked.load(Ordering::Acquire) {
+            let list = viewers.list().clone();
+            for shared in list {
+                shared.state().is_changed = true;
+                shared.wake();
+            }
+        }
+        self.ask();
+    }
+
     /// Forgets what was asked before: a front end that begins gets a picture even of what another one saw.
     pub(crate) fn begin_viewing(&self) {
         self.state().viewport = None;
@@ -253,6 +275,9 @@ impl DataSide {
     /// all who look. Returns whether it did.
     pub(crate) fn answer_one(&mut self, core: &mut ScopeCore, interval_ns: u64, now_ns: u64) -> bool {
         self.look_who_is_there(core);
+        if self.viewers.make_edits(core) {
+            self.renew();
+        }
         let seats = self.seats.len();
         for _ in 0..seats {
             self.turn = (self.turn + 1) % seats;
@@ -280,6 +305,7 @@ impl DataSide {
     pub(crate) fn park(&mut self, mut core: ScopeCore) {
         self.look_who_is_there(&mut core);
         let viewers = &self.viewers;
+        viewers.make_edits(&mut core);
         *viewers.parked() = Some(core);
         viewers.is_parked.store(true, Ordering::Release);
         viewers.hand_over();
@@ -423,6 +449,18 @@ impl Shared {
 impl Viewers {
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the changes that wait; whether there were any.
+    fn make_edits(&self, core: &mut ScopeCore) -> bool {
+        // Read once per picture, without the lock.
+        if !self.has_edits.load(Ordering::Acquire) {
+            return false;
+        }
+        let Ok(mut edits) = self.edits.try_lock() else { return false };
+        self.has_edits.store(false, Ordering::Release);
+        edits.drain(..).for_each(|edit| core.annotate(&edit));
+        true
     }
 
     /// Lets the thread answer that is there for it, where the stream is over.

@@ -3,6 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use super::action::{Question, SaveWhat};
+use super::annotations::OpenAnnotations;
 use super::find_form::FindForm;
 use super::options::Opened;
 use super::setting::Setting;
@@ -24,7 +25,9 @@ pub(crate) struct Open {
     pub(crate) found: Option<Found>,
     /// Another source that is being opened: its place in the menu, and what becomes of it.
     pub(super) opening: Option<(usize, Receiver<Opened>)>,
-    /// What will be said of stretches that are being kept.
+    /// The annotations: their table, the chosen one.
+    pub(crate) annotations: OpenAnnotations,
+    /// What will be said of stretches that are being kept, and of changed annotations.
     pub(super) keeping: Vec<Receiver<String>>,
     /// The list to choose from.
     pub(super) list: Option<OpenList>,

@@ -91,7 +91,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     let arrived = model.arrival_marks();
     // A label stands where its stretch begins; a second line where it ends.
     let annotations = model.annotation_marks().into_iter();
-    let annotations = annotations.flat_map(|([from, to], words)| [(from, words), (to, String::new())]);
+    let annotations = annotations.flat_map(|it| [(it.parts[0], it.words), (it.parts[1], String::new())]);
     let mut changes = model.change_marks();
     changes.extend(annotations.filter(|(part, _)| (0.0..=1.0).contains(part)));
     let picture = raster::Picture {

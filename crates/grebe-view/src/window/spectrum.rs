@@ -218,6 +218,8 @@ impl ScopePanes {
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
             }
         }
+        self.waterfall_annotations(ui, plot);
+        self.annotate_waterfall(ui, plot);
         if let Some(times) = self.model.waterfall_times() {
             let unit = self.model.seen.picture.axis_unit();
             let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;

@@ -4,14 +4,14 @@ use eframe::egui::{self, PointerButton, Pos2, Rect, StrokeKind};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use crate::model::action::{Action, ScreenBox};
+use crate::model::action::{Action, AnnotatedPart, ScreenBox};
 
 impl ScopePanes {
     /// Draws a box with the right button, or with shift; returns whether one is being drawn. Escape gives it up.
     pub(super) fn zoom_box(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) -> bool {
         if response.drag_started() {
-            let is_box =
-                response.drag_started_by(PointerButton::Secondary) || ui.input(|input| input.modifiers.shift);
+            let is_box = response.drag_started_by(PointerButton::Secondary)
+                || ui.input(|input| input.modifiers.shift || input.modifiers.command);
             let began = ui.input(|input| input.pointer.press_origin());
             self.box_from = began.filter(|began| is_box && plot.contains(*began));
         }
@@ -22,7 +22,8 @@ impl ScopePanes {
             let drawn = Rect::from_two_pos(from, plot.clamp(to));
             if response.drag_stopped() {
                 self.box_from = None;
-                self.show_box(plot, from, drawn);
+                let is_annotated = ui.input(|input| input.modifiers.command);
+                self.show_box(plot, from, drawn, is_annotated);
             } else {
                 let color = color32(self.theme().cursor);
                 let painter = ui
@@ -38,10 +39,13 @@ impl ScopePanes {
 
     /// The times of a box, and the values of the lane that it was begun in. Where it is a few points wide or high, that
     /// direction was not meant.
-    fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect) {
+    fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect, is_annotated: bool) {
         let count = self.model.seen.picture.lanes.len();
         let time = |x: f32| f64::from((x - plot.left()) / plot.width());
         let times = (drawn.width() >= SIDE_MIN).then(|| [time(drawn.left()), time(drawn.right())]);
+        if let Some(times) = times.filter(|_| is_annotated) {
+            return self.model.act(Action::AnnotatePart(AnnotatedPart { times, frequencies: None }));
+        }
         let is_overlay = self.model.controls.show.overlay;
         let place = match is_overlay {
             true => Some(self.model.front_lane()),
