@@ -2,13 +2,12 @@
 
 mod audacity;
 mod csv;
+mod fields;
 #[cfg(test)]
 mod tests;
 mod times;
 
 use std::path::Path;
-
-use serde_json::Value;
 
 use crate::error::Error;
 use crate::sample_file::{Annotation, SampleFile};
@@ -109,15 +108,3 @@ impl SampleFile {
         Times::of(self).position(seconds)
     }
 }
-
-/// A number that was written in decimals, as JSON has it; a whole one stays whole.
-fn number(text: &str) -> Option<Value> {
-    let text = text.trim();
-    let finite = |number: &f64| number.is_finite();
-    let exact = serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
-    exact.or_else(|| text.parse::<f64>().ok().filter(finite).map(Value::from))
-}
-
-const LABEL: &str = "core:label";
-const LOW: &str = "core:freq_lower_edge";
-const HIGH: &str = "core:freq_upper_edge";

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use super::fields::{HIGH, LABEL, LOW, number};
 use super::times::Times;
-use super::{HIGH, LABEL, LOW, number};
 use crate::sample_file::Annotation;
 
 /// The annotations; `None` for those that begin before the recording.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
+use super::fields::{HIGH, LABEL, LOW};
 use super::*;
 use crate::{SigmfSettings, SigmfWriter};
 

@@ -69,7 +69,7 @@ impl AnnotationList {
             AnnotationEdit::Add(annotation) => {
                 let entry = Entry::new(annotation, self.offset);
                 if !self.known.contains(&entry.said()) {
-                    self.insert(entry)?;
+                    self.insert_at(None, entry)?;
                 }
                 Ok(true)
             }
@@ -81,7 +81,9 @@ impl AnnotationList {
                     // What was cut to the data for the reader stays as it is.
                     (entry.start, entry.count) = (was.start, was.count);
                 }
-                self.insert(entry.written())?;
+                // One that begins where it did keeps its place.
+                let place = (entry.start == was.start).then_some(place);
+                self.insert_at(place, entry.written())?;
                 Ok(true)
             }
             AnnotationEdit::Remove(annotation) => {
@@ -158,8 +160,8 @@ impl AnnotationList {
         entry
     }
 
-    /// Behind those that begin where it does: SigMF wants them in order.
-    fn insert(&mut self, entry: Entry) -> Result<(), Error> {
+    /// There, or behind those that begin where it does: SigMF wants them in order.
+    fn insert_at(&mut self, place: Option<usize>, entry: Entry) -> Result<(), Error> {
         if self.entries.len() == ANNOTATIONS_MAX {
             let must = "a recording has a million at most: look for less";
             let (what, got) = ("number of annotations", (ANNOTATIONS_MAX + 1).to_string());
@@ -174,7 +176,8 @@ impl AnnotationList {
         if !is_sorted {
             self.entries.sort_by_key(|entry| entry.start);
         }
-        let place = self.entries.partition_point(|other| other.start <= entry.start);
+        let behind = self.entries.partition_point(|other| other.start <= entry.start);
+        let place = place.filter(|_| is_sorted).unwrap_or(behind);
         self.entries.insert(place, entry);
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! Each side holds a lock only to exchange a few words, and the data side never waits for one: it tries, and answers at the next batch.
 
 mod after_end;
+mod edits;
 mod reader;
 
 use std::ops::Range;
@@ -179,24 +180,6 @@ impl ScopeLink {
             return self.own.viewers.parked().as_mut().map(|core| core.extract(viewer, wanted));
         }
         state.extract.take()
-    }
-
-    /// Makes a change to what is labelled, for all who look. What the stream says again stays changed.
-    pub fn annotate(&self, edit: AnnotationEdit) {
-        let viewers = &self.own.viewers;
-        viewers.edits.lock().unwrap_or_else(PoisonError::into_inner).push(edit);
-        viewers.has_edits.store(true, Ordering::Release);
-        if let Some(core) = viewers.parked().as_mut() {
-            viewers.make_edits(core);
-        }
-        if viewers.is_parked.load(Ordering::Acquire) {
-            let list = viewers.list().clone();
-            for shared in list {
-                shared.state().is_changed = true;
-                shared.wake();
-            }
-        }
-        self.ask();
     }
 
     /// Forgets what was asked before: a front end that begins gets a picture even of what another one saw.
@@ -449,18 +432,6 @@ impl Shared {
 impl Viewers {
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the changes that wait; whether there were any.
-    fn make_edits(&self, core: &mut ScopeCore) -> bool {
-        // Read once per picture, without the lock.
-        if !self.has_edits.load(Ordering::Acquire) {
-            return false;
-        }
-        let Ok(mut edits) = self.edits.try_lock() else { return false };
-        self.has_edits.store(false, Ordering::Release);
-        edits.drain(..).for_each(|edit| core.annotate(&edit));
-        true
     }
 
     /// Lets the thread answer that is there for it, where the stream is over.

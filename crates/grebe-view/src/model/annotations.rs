@@ -4,24 +4,12 @@ use grebe_frame::{AnnotationEdit, StreamAnnotation};
 use grebe_scope::Engineering;
 
 use super::action::{Action, AnnotatedPart, Question};
+use super::annotation_words::{TEXT_CHARS_MAX, annotation_color, color_of, label_words, worded};
 use super::fields::Field;
 use super::open::Entry;
 use super::view_model::ViewModel;
 use super::widget::Rgb;
 use crate::data::annotations::{AnnotationList, AnnotationQuery};
-
-/// The table of annotations, and the one that is worked on.
-#[derive(Debug, Default)]
-pub(crate) struct OpenAnnotations {
-    pub(crate) is_open: bool,
-    /// Words of those that are listed.
-    pub(crate) filter: String,
-    pub(crate) chosen: Option<StreamAnnotation>,
-    /// One whose words are being asked for.
-    draft: Option<StreamAnnotation>,
-    /// What was changed, the last at the end.
-    done: Vec<AnnotationEdit>,
-}
 
 /// An annotation on the plot.
 #[derive(Debug, Clone, PartialEq)]
@@ -360,57 +348,6 @@ impl ViewModel {
     }
 }
 
-/// The words of an annotation on the plot.
-pub(super) fn label_words(annotation: &StreamAnnotation) -> String {
-    let words = annotation.label.as_ref().or(annotation.comment.as_ref());
-    let words = words.map_or("labelled", String::as_str);
-    let edge = |hz: f64| Engineering::new(hz, "Hz").digits(7).to_string();
-    match (annotation.lower_edge_hz, annotation.upper_edge_hz) {
-        (Some(low), Some(high)) => format!("{words} {} \u{2026} {}", edge(low), edge(high)),
-        _ => words.to_owned(),
-    }
-}
-
-/// An annotation with words as they are typed: `name; comment #ff8800`.
-fn worded(annotation: StreamAnnotation, text: &str) -> Result<StreamAnnotation, String> {
-    let (text, color) = match text.rsplit_once('#') {
-        Some((before, digits)) if is_color(digits.trim()) => {
-            (before, Some(format!("#{}", digits.trim().to_lowercase())))
-        }
-        _ => (text, None),
-    };
-    let (label, comment) = text.split_once(';').unwrap_or((text, ""));
-    let some = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let after = StreamAnnotation { label: some(label), comment: some(comment), color, ..annotation };
-    match after.label.as_ref().or(after.comment.as_ref()) {
-        None => Err("give it a name".into()),
-        _ if text.chars().count() > TEXT_CHARS_MAX => Err(format!("more than {TEXT_CHARS_MAX} letters")),
-        _ => Ok(after),
-    }
-}
-
-/// A colour as it is typed; `None`: none.
-pub(super) fn annotation_color(text: &str) -> Result<Option<String>, String> {
-    let text = text.trim().to_lowercase();
-    match text.strip_prefix('#') {
-        None if text.is_empty() => Ok(None),
-        Some(digits) if is_color(digits) => Ok(Some(text)),
-        _ => Err(format!("{text:?} is no colour: #ff8800 is")),
-    }
-}
-
-fn is_color(digits: &str) -> bool {
-    digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-}
-
-/// The colour that an annotation says, also with the opacity before it that other programs write.
-pub(crate) fn color_of(annotation: &StreamAnnotation) -> Option<Rgb> {
-    let digits = annotation.color.as_ref()?.strip_prefix('#')?;
-    let digits = if digits.len() == 8 { digits.get(2..)? } else { digits };
-    let color = u32::from_str_radix(digits, 16).ok().filter(|_| is_color(digits))?;
-    Some([(color >> 16) as u8, (color >> 8) as u8, color as u8])
-}
-
 /// Deeds of the list.
 const DEEDS: [(&str, Action); 5] = [
     ("new, between the cursors  (F2)", Action::Annotate),
@@ -420,8 +357,6 @@ const DEEDS: [(&str, Action); 5] = [
     ("those with some words \u{2026}", Action::Ask(Question::AnnotationFilter)),
 ];
 const UNDO_MAX: usize = 200;
-/// With the other fields, shorter than what streams carry.
-const TEXT_CHARS_MAX: usize = 160;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use grebe_scope::{Engineering, parse_quantity};
 use serde::{Deserialize, Serialize};
 
-use super::annotations::annotation_color;
+use super::annotation_words::annotation_color;
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};

@@ -2,8 +2,9 @@
 
 use std::sync::mpsc::Receiver;
 
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
+
 use super::action::{Question, SaveWhat};
-use super::annotations::OpenAnnotations;
 use super::find_form::FindForm;
 use super::options::Opened;
 use super::setting::Setting;
@@ -37,6 +38,19 @@ pub(crate) struct Open {
     pub(super) is_replaced: bool,
     /// A message to be shown for a while, and since when.
     pub(super) message: Option<(String, u64)>,
+}
+
+/// The table of annotations, and the one that is worked on.
+#[derive(Debug, Default)]
+pub(crate) struct OpenAnnotations {
+    pub(crate) is_open: bool,
+    /// Words of those that are listed.
+    pub(crate) filter: String,
+    pub(crate) chosen: Option<StreamAnnotation>,
+    /// One whose words are being asked for.
+    pub(super) draft: Option<StreamAnnotation>,
+    /// What was changed, the last at the end.
+    pub(super) done: Vec<AnnotationEdit>,
 }
 
 /// One line of a list.

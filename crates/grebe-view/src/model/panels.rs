@@ -9,7 +9,7 @@ use crate::data::math::MathOperation;
 use crate::data::trigger::{TriggerCoupling, TriggerKind};
 use crate::model::action::Question;
 use crate::model::action::{Action, Step};
-use crate::model::annotations::color_of as annotation_rgb;
+use crate::model::annotation_words::color_of as annotation_rgb;
 use crate::model::controls::GROUP;
 use crate::model::fields::Field;
 use crate::model::open::Found;
