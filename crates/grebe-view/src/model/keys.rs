@@ -285,26 +285,6 @@ const KEYS: [KeyGroup; 7] = [
         ],
     },
     KeyGroup {
-        title: "annotations",
-        keys: &[
-            line(
-                "F2  F8",
-                "annotate between cursors, edit",
-                &[("F2", Action::Annotate), ("F8", Action::EditAnnotation)],
-            ),
-            line(
-                "F4  F9",
-                "table of annotations, undo",
-                &[("F4", Action::Annotations), ("F9", Action::UndoAnnotation)],
-            ),
-            line(
-                "del",
-                "delete the chosen annotation",
-                &[("Delete", Action::DeleteAnnotation), ("Backspace", Action::DeleteAnnotation)],
-            ),
-        ],
-    },
-    KeyGroup {
         title: "spectrum",
         keys: &[
             line("f  w", "spectrum, waterfall", &[("f", Action::Spectrum), ("w", Action::Waterfall)]),
@@ -331,6 +311,26 @@ const KEYS: [KeyGroup; 7] = [
                 "`  \\  #",
                 "markers, to a peak, harmonics",
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "annotations",
+        keys: &[
+            line(
+                "F2  F8",
+                "annotate between cursors, edit",
+                &[("F2", Action::Annotate), ("F8", Action::EditAnnotation)],
+            ),
+            line(
+                "F4  F9",
+                "table of annotations, undo",
+                &[("F4", Action::Annotations), ("F9", Action::UndoAnnotation)],
+            ),
+            line(
+                "del",
+                "delete the chosen annotation",
+                &[("Delete", Action::DeleteAnnotation), ("Backspace", Action::DeleteAnnotation)],
             ),
         ],
     },

@@ -60,29 +60,22 @@ impl ScopePanes {
 
     /// Draws a box on the waterfall with shift or the right button, to be annotated.
     pub(super) fn annotate_waterfall(&mut self, ui: &egui::Ui, plot: Rect) {
-        let id = self.id.with("waterfall box");
-        let began: Option<egui::Pos2> = ui.data(|data| data.get_temp(id));
         let (origin, at, is_down, is_meant) = ui.input(|input| {
             let is_second = input.pointer.button_down(egui::PointerButton::Secondary);
             let is_meant = is_second || input.modifiers.shift && input.pointer.primary_down();
             (input.pointer.press_origin(), input.pointer.interact_pos(), input.pointer.any_down(), is_meant)
         });
-        let began = match (began, origin) {
-            (Some(began), _) => began,
-            (None, Some(origin)) if is_meant && plot.contains(origin) => {
-                ui.data_mut(|data| data.insert_temp(id, origin));
-                origin
-            }
-            _ => return,
-        };
-        let Some(at) = at else { return };
+        if self.waterfall_box.is_none() {
+            self.waterfall_box = origin.filter(|origin| is_meant && plot.contains(*origin));
+        }
+        let (Some(began), Some(at)) = (self.waterfall_box, at) else { return };
         let drawn = Rect::from_two_pos(began, plot.clamp(at));
         if is_down {
             let color = color32(self.theme().cursor);
             ui.painter().rect_stroke(drawn, 0.0, Stroke::new(1.0, color), StrokeKind::Inside);
             return;
         }
-        ui.data_mut(|data| data.remove_temp::<egui::Pos2>(id));
+        self.waterfall_box = None;
         if drawn.width() >= SIDE_MIN || drawn.height() >= SIDE_MIN {
             let across = |x: f32| f64::from((x - plot.left()) / plot.width());
             let up = |y: f32| f64::from((plot.bottom() - y) / plot.height());

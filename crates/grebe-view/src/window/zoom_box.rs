@@ -13,6 +13,7 @@ impl ScopePanes {
             let is_box = response.drag_started_by(PointerButton::Secondary)
                 || ui.input(|input| input.modifiers.shift || input.modifiers.command);
             let began = ui.input(|input| input.pointer.press_origin());
+            self.is_box_annotated = ui.input(|input| input.modifiers.command);
             self.box_from = began.filter(|began| is_box && plot.contains(*began));
         }
         let Some(from) = self.box_from else { return false };
@@ -22,8 +23,7 @@ impl ScopePanes {
             let drawn = Rect::from_two_pos(from, plot.clamp(to));
             if response.drag_stopped() {
                 self.box_from = None;
-                let is_annotated = ui.input(|input| input.modifiers.command);
-                self.show_box(plot, from, drawn, is_annotated);
+                self.show_box(plot, from, drawn);
             } else {
                 let color = color32(self.theme().cursor);
                 let painter = ui
@@ -39,11 +39,11 @@ impl ScopePanes {
 
     /// The times of a box, and the values of the lane that it was begun in. Where it is a few points wide or high, that
     /// direction was not meant.
-    fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect, is_annotated: bool) {
+    fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect) {
         let count = self.model.seen.picture.lanes.len();
         let time = |x: f32| f64::from((x - plot.left()) / plot.width());
         let times = (drawn.width() >= SIDE_MIN).then(|| [time(drawn.left()), time(drawn.right())]);
-        if let Some(times) = times.filter(|_| is_annotated) {
+        if let Some(times) = times.filter(|_| self.is_box_annotated) {
             return self.model.act(Action::AnnotatePart(AnnotatedPart { times, frequencies: None }));
         }
         let is_overlay = self.model.controls.show.overlay;
