@@ -70,7 +70,8 @@ pub(super) fn write(annotations: &[Annotation], times: &Times<'_>) -> (String, u
         let label = annotation.text(LABEL);
         let words = label.replace(['\t', '\n', '\r'], " ");
         let _ = writeln!(text, "{begin}\t{end}\t{words}");
-        let [low, high] = [LOW, HIGH].map(|name| fields.get(name).filter(|value| value.is_number()));
+        let [low, high] = [LOW, HIGH]
+            .map(|name| fields.get(name).filter(|value| !matches!(value.as_f64(), None | Some(-1.0))));
         if low.or(high).is_some() {
             let [low, high] = [low, high].map(|hertz| hertz.map_or("-1".to_owned(), Value::to_string));
             let _ = writeln!(text, "\\\t{low}\t{high}");

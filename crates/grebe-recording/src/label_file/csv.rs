@@ -64,6 +64,8 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
             "" => Map::new(),
             text => serde_json::from_str(text).map_err(|_| wrong("other is no JSON object"))?,
         };
+        // Its place has columns of its own.
+        said.retain(|name, _| name != "core:sample_start" && name != "core:sample_count");
         for (name, field) in texts.iter().copied().chain([(event, LABEL)]) {
             let text = cell(name);
             if !text.is_empty() {

@@ -92,7 +92,9 @@ impl ViewModel {
         let index = |part: f64| (left + part.clamp(0.0, 1.0) * span).round().max(0.0) as u64;
         let band = frequencies.map(|[a, b]| {
             let (from, to, ..) = self.spectrum_axis(2);
-            let hz = |part: f64| from + part.clamp(0.0, 1.0) * (to - from);
+            // To a thousandth or better of what is shown: a pointer says no more.
+            let step = 10f64.powf(((to - from) / 1e3).log10().floor());
+            let hz = |part: f64| ((from + part.clamp(0.0, 1.0) * (to - from)) / step).round() * step;
             (hz(a.min(b)), hz(a.max(b)))
         });
         self.begin_annotation(index(a.min(b)), index(a.max(b)), band);
@@ -217,7 +219,8 @@ impl ViewModel {
         if annotation.length_samples > 0 {
             words += &format!(" +{}", time(annotation.length_samples).digits(4));
         }
-        format!("{words}  {}", label_words(annotation))
+        let label = annotation.label.as_ref().or(annotation.comment.as_ref());
+        format!("{words}  {}", label.map_or("", String::as_str))
     }
 
     /// How many are listed of those that there are.
