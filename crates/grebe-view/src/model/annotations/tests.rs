@@ -150,7 +150,7 @@ fn a_table_is_filtered_and_a_list_has_the_same() {
 #[test]
 fn a_box_on_the_waterfall_has_its_times_and_frequencies() {
     let mut of = options();
-    (of.spectrum, of.waterfall) = (true, true);
+    (of.initial.spectrum, of.initial.waterfall) = (true, true);
     let (mut model, _feed) = model(of);
     let times = model.waterfall_times().expect("there are samples");
     let part = AnnotatedPart { times: [0.5, 1.0], frequencies: Some([0.75, 0.25]) };
