@@ -48,7 +48,7 @@ pub(crate) enum Wish {
     Wave(String),
     Tune(Tuned),
     Keep(FarStretch),
-    Annotate(FarEdit),
+    Annotate(Box<FarEdit>),
 }
 
 /// A change to the annotations, by a number that its answer has.
@@ -142,9 +142,9 @@ impl SharedControls {
                 let stretch = stretch.stretch().ok_or("no samples are in that stretch")?;
                 Ok(Some((keeper.keep)(stretch)))
             }
-            Wish::Annotate(FarEdit { edit, .. }) => {
+            Wish::Annotate(wanted) => {
                 let annotator = controls.annotator.as_ref().ok_or("annotations cannot be changed there")?;
-                Ok(Some((annotator.edit)(bounded(edit)?)))
+                Ok(Some((annotator.edit)(bounded(&wanted.edit)?)))
             }
         }
     }
@@ -191,7 +191,7 @@ impl SharedControls {
             }),
             annotator: annotates.map(|place| {
                 let obey = obey();
-                let edit = move |edit| match obey(Wish::Annotate(FarEdit { number: 0, edit })) {
+                let edit = move |edit| match obey(Wish::Annotate(Box::new(FarEdit { number: 0, edit }))) {
                     Ok(Some(told)) => told,
                     done => said(format!("not changed: {}", done.err().unwrap_or_default())),
                 };
@@ -225,7 +225,7 @@ impl Wish {
                 let gain = gain_db.map_or("its own gain".to_owned(), |db| format!("{db} dB"));
                 format!("the receiver at {frequency_hz} Hz, {rate_hz} samples a second, {gain}")
             }
-            Wish::Annotate(FarEdit { edit, .. }) => match edit {
+            Wish::Annotate(edit) => match &edit.edit {
                 AnnotationEdit::Add(_) => "an annotation added".into(),
                 AnnotationEdit::Replace { .. } => "an annotation changed".into(),
                 AnnotationEdit::Remove(_) => "an annotation removed".into(),
@@ -356,8 +356,9 @@ impl Wishes {
             }),
             annotator: annotates.map(|place| {
                 let wishes = self.clone();
-                let edit =
-                    move |edit| wishes.numbered("changed", |number| Wish::Annotate(FarEdit { number, edit }));
+                let edit = move |edit| {
+                    wishes.numbered("changed", |number| Wish::Annotate(Box::new(FarEdit { number, edit })))
+                };
                 Annotator { place, edit: Box::new(edit) }
             }),
         }
