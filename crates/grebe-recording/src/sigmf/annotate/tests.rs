@@ -196,7 +196,7 @@ fn read_only_metadata_stay_and_an_archive_has_them_beside() {
     let marked = annotation(3, 5, "marked");
     let edited = edit(&meta, &[AnnotationEdit::Add(marked.clone())], true).unwrap();
     assert_eq!(edited.places, [folder.path().join("x.sigmf-annotations")]);
-    assert_eq!(there(&folder.path().join("x.sigmf-data")), [marked.clone()]);
+    assert_eq!(there(&folder.path().join("x.sigmf-data")), std::slice::from_ref(&marked));
     let mut archive = tar::Builder::new(std::fs::File::create(folder.path().join("a.sigmf")).unwrap());
     for name in ["x.sigmf-meta", "x.sigmf-data"] {
         archive.append_path_with_name(folder.path().join(name), format!("x/{name}")).unwrap();
