@@ -1,9 +1,10 @@
 """Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers. Those that
 fit into a WAV are read by SciPy, and by sox where it is installed.
 
-Their annotations, too: all that they say from file to file, and in a stream what a stream says of them.
+Their annotations, too, also those that grebe changes: all that they say from file to file, and in a stream what a stream says of them.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -107,8 +108,56 @@ def heard(wav, numpy_name, values):
     assert numpy.abs(got.reshape(expected.shape) - expected).max() <= limit, f"{wav}: sox reads other samples"
 
 
+def annotated(grebe, path):
+    """Adds, edits, moves through a label file and deletes annotations of a recording by sigmf, which validates each; all else stays."""
+    def annotate(*arguments):
+        subprocess.run([grebe, "annotate", path, *arguments], check=True, capture_output=True)
+
+    def recorded():
+        meta = sigmf.fromfile(path)
+        meta.validate()
+        others = json.loads(path.read_text())
+        annotations = others.pop("annotations")
+        others["global"]["core:extensions"] = [it for it in others["global"]["core:extensions"] if it["name"] != "presentation"]
+        assert meta.get_annotations() == annotations
+        return others, annotations
+
+    before, there = recorded()
+    annotate("--add", "red", "--position", "500", "--samples", "20", "--band", "99.8M..100.1M", "--color", "#ff0000")
+    annotate("--edit", "1", "--comment", "edited")
+    labels = path.with_suffix(".csv")
+    annotate("--export", labels)
+    annotate("--delete", ",".join(str(number + 1) for number in range(len(there) + 1)))
+    assert recorded() == (before, [])
+    annotate("--import", labels)
+    red = {
+        "core:sample_start": 500, "core:sample_count": 20, "core:label": "red", "core:generator": "grebe annotate",
+        "core:freq_lower_edge": 99.8e6, "core:freq_upper_edge": 100.1e6, "presentation:color": "#ff0000",
+    }
+    there[0]["core:comment"] = "edited"
+    expected = sorted([*there, red], key=lambda it: it["core:sample_start"])
+    assert recorded() == (before, expected), recorded()
+
+
+def beside(grebe, folder):
+    """The file of annotations beside a file that has none is metadata to sigmf."""
+    raw = folder / "beside.ci16"
+    raw.write_bytes(bytes(400))
+    name = f"{raw}?rate=48k"
+    subprocess.run([grebe, "annotate", name, "--add", "a", "--start", "1ms", "-d", "500us"], check=True, capture_output=True)
+    meta = json.loads((folder / "beside.ci16.sigmf-annotations").read_text())
+    described = sigmf.SigMFFile(metadata=meta)
+    described.validate()
+    assert described.get_annotations()[0]["core:sample_start"] == 48, meta
+    assert described.get_global_field("core:dataset") == "beside.ci16", meta
+
+
 def main(grebe, folder):
     folder.mkdir(exist_ok=True)
+    theirs = folder / "annotated.sigmf-meta"
+    write(theirs, "ci16_le", numbers("ci16", "i2", 1))
+    annotated(grebe, theirs)
+    beside(grebe, folder)
     for datatype, numpy_name in FORMATS.items():
         for channels in CHANNELS:
             values = numbers(datatype, numpy_name, channels)

@@ -1,7 +1,7 @@
 #![no_main]
 
-use grebe_packet::Key;
 use grebe_connection::internals::{INIT_BYTES, Initiator, ReceivedPackets, Responder};
+use grebe_packet::Key;
 use libfuzzer_sys::fuzz_target;
 
 // Bytes as they come from the network, before anything is proven.

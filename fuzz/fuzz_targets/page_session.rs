@@ -20,7 +20,8 @@ fuzz_target!(|text: &str| {
     let hello = greeting(&hello).or_else(|_| greeting(r#"{"hello":{"protocol":1,"page":{}}}"#)).unwrap();
     let mut session = PageSession::new(link, &hello, &FarOffer::default(), Right::Control, 0);
     let mut now_ns = 1;
-    let size = r#"{"do":{"number":1,"what":{"size":{"columns":50,"plot":[300.0,200.0],"spectrum":[300.0,100.0]}}}}"#;
+    let size =
+        r#"{"do":{"number":1,"what":{"size":{"columns":50,"plot":[300.0,200.0],"spectrum":[300.0,100.0]}}}}"#;
     for line in [size].into_iter().chain(deeds.lines().take(20)) {
         now_ns += 300_000_000;
         if session.take(line, now_ns).is_err() {

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod annotate;
 mod band;
 mod bench;
 mod cp;
@@ -27,6 +28,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use grebe_stages::Uri;
 
+pub(crate) use annotate::Annotate;
 pub(crate) use band::{Cutting, TimeFrequencyBox};
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, Reporting, Routing, Selection};
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Info(Info),
     /// List the events in a recording: edges, pulses, levels, power, silence, gaps.
     Find(Find),
+    /// List, add, edit, import and export the annotations of a recording.
+    Annotate(Box<Annotate>),
     /// Run the demonstration: a generator, or a recording, over UDP to a scope.
     Demo(Demo),
     /// Run a graph of stages from a file.
@@ -145,7 +149,7 @@ fn command_groups(command: &clap::Command) -> String {
 
 const GROUPS: [(&str, &str); 5] = [
     ("Signals", "sg view serve run demo"),
-    ("Recordings", "record play save info find convert repair"),
+    ("Recordings", "record play save info find annotate convert repair"),
     ("Transfer", "cp send recv relay probe"),
     ("Lab", "ls top"),
     ("Machine", "devices doctor bench completions man"),

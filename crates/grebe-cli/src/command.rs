@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod annotate;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod convert;

@@ -74,6 +74,7 @@ fn dispatch(cli: Cli) -> Result<Ending> {
         Command::Convert(options) => command::convert::run(&options),
         Command::Repair(options) => command::repair::run(&options),
         Command::Info(options) => command::info::run(&options),
+        Command::Annotate(options) => command::annotate::run(&options),
         Command::Find(options) => command::find::run(&options),
         Command::Demo(options) => command::demo::run(&options),
         Command::Run(options) => command::run::run(&options),

@@ -1,5 +1,6 @@
 //! Shows streams in a window, in the terminal or as a picture.
 
+mod annotator;
 mod export;
 mod failure;
 mod files;
@@ -18,10 +19,11 @@ use anyhow::{Context as _, Result};
 use grebe_flow::{Running, Snapshot, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
-    Drawn, Error, Finder, GeneratorRemote, InitialView, Loss, PngOptions, ReceiverRemote, ScopeLink,
-    SourceMenu, SourceStatus, StretchKeeper, ViewOptions,
+    Annotator, Drawn, Error, Finder, GeneratorRemote, InitialView, Loss, PngOptions, ReceiverRemote,
+    ScopeLink, SourceMenu, SourceStatus, StretchKeeper, ViewOptions,
 };
 
+use self::annotator::annotator_of;
 use crate::command::cp::Fetch;
 use crate::ending::Ending;
 use crate::graph::{self, About, WaitsFor, report::Losses, report_wait};
@@ -163,6 +165,10 @@ pub(crate) struct Show {
     pub(crate) finder: Option<Finder>,
     /// Saves ranges at a remote source, until the scope takes it.
     pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
+    /// The recording that is shown, and takes annotations.
+    pub(crate) recording: Option<PathBuf>,
+    /// Takes changes to annotations at a remote source, until the scope takes it.
+    pub(crate) far_annotator: Mutex<Option<Annotator>>,
     /// Opens files in place of the source.
     pub(crate) opener: Option<Arc<Opener>>,
     /// Other sources of a remote server, until the scope takes them.
@@ -227,6 +233,11 @@ impl Shown {
         })
     }
 
+    /// Takes changes to its annotations.
+    pub(crate) fn annotator(&self) -> Annotator {
+        annotator_of(&self.link, self.show.recording.clone())
+    }
+
     /// Options of the scope.
     pub(crate) fn options(&self) -> ViewOptions {
         let (opener, first) = (self.show.opener.clone(), self.running.clone());
@@ -235,6 +246,8 @@ impl Shown {
         options.export = Some(Box::new(export::export));
         let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(far_keeper);
+        let far_annotator = self.show.far_annotator.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.annotator = far_annotator.or_else(|| Some(self.annotator()));
         options.finder.clone_from(&self.show.finder);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));

@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use annotation::StreamAnnotation;
+pub use annotation::{AnnotationEdit, StreamAnnotation};
 pub use axis::{AxisTime, MeasuredClock};
 pub use datetime::utc_time;
 

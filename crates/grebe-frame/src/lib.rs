@@ -61,8 +61,8 @@ mod writer;
 
 pub use batch::{Batch, BatchMut, Frames, Full, PushError};
 pub use description::{
-    AxisTime, ChannelDescription, ClockReading, Description, DescriptionReader, MeasuredClock,
-    StreamAnnotation, TooLong, utc_time,
+    AnnotationEdit, AxisTime, ChannelDescription, ClockReading, Description, DescriptionReader,
+    MeasuredClock, StreamAnnotation, TooLong, utc_time,
 };
 pub use format::{Component, Sample, SampleFormat, UnknownFormat};
 pub use frame::{ChannelError, Frame};

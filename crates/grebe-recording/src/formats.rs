@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use grebe_frame::AnnotationEdit;
+
 use crate::error::Error;
 use crate::kinds::{Kind, is_recording, is_table, kind_of};
 use crate::name_facts::Hint;
-use crate::sample_file::{Annotation, SampleFile};
+use crate::sample_file::{Annotation, AnnotationsEdited, SampleFile};
 use crate::unpacked::{is_packed, plain_name};
 use crate::{
     flac, folder, headerless, kinds, matlab, npy, npz, path_query, receiver_file, sigmf, sigrok, wav,
@@ -25,6 +27,11 @@ impl SampleFile {
     /// truncated WAV opens as far as it goes, which a note says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
+        Ok(sigmf::with_those_beside(path, Self::open_alone(path)?))
+    }
+
+    /// Without the annotations in a file beside it.
+    fn open_alone(path: &Path) -> Result<Self, Error> {
         match kind_of(path) {
             // An archive may be compressed; files beside each other are not.
             Some(Kind::SigMf)
@@ -95,27 +102,44 @@ impl SampleFile {
         }
     }
 
-    /// Adds annotations to a SigMF recording, or to each of a collection: its metadata are replaced in one step, its samples are not
-    /// touched. How many were added; those that it has already are not.
+    /// Changes the annotations of a recording, in one step: those of a SigMF recording, or of each of a collection, in
+    /// its metadata, of which all else stays. For other files, and for metadata that cannot be written (in an archive,
+    /// read-only, being recorded), they stand in `NAME.sigmf-annotations` beside it, which [`open`](Self::open) reads too.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("x.i16");
+    /// # std::fs::write(&path, [0; 64])?;
+    /// use grebe_recording::{Annotation, AnnotationEdit, SampleFile};
+    ///
+    /// let fields = [("core:label".to_owned(), "burst".into())].into_iter().collect();
+    /// let burst = Annotation { position: 3, length_samples: 8, fields };
+    /// SampleFile::edit_annotations(&path, &[AnnotationEdit::Add(burst.clone())])?;
+    /// assert_eq!(SampleFile::open(&path)?.annotations(), [burst]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// An [`Error`] that names the file: it is not a SigMF recording in files of its own, its recorder is
-    /// still running or was cut off, or it cannot be written. The recording is then unchanged.
-    pub fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize, Error> {
-        Self::check_annotatable(path)?;
-        sigmf::annotate(path, annotations)
+    /// An [`Error`] that names the file: it cannot be written, or has no annotation to be changed. All is unchanged then.
+    pub fn edit_annotations(
+        path: &Path,
+        edits: &[AnnotationEdit<Annotation>],
+    ) -> Result<AnnotationsEdited, Error> {
+        sigmf::edit_annotations(path, edits, kind_of(path) == Some(Kind::SigMf))
     }
 
-    /// Whether [`annotate`](Self::annotate) can do so.
+    /// The file that [`edit_annotations`](Self::edit_annotations) adds to.
     ///
     /// # Errors
-    /// As for [`annotate`](Self::annotate).
-    pub fn check_annotatable(path: &Path) -> Result<(), Error> {
-        if kind_of(path) == Some(Kind::SigMf) {
-            return sigmf::check_annotatable(path);
-        }
-        let what = "annotations are written into SigMF only: convert it to NAME.sigmf-meta first".to_owned();
-        Err(Error::Field { path: path.into(), what })
+    /// As for [`edit_annotations`](Self::edit_annotations).
+    pub fn annotation_place(path: &Path) -> Result<PathBuf, Error> {
+        sigmf::annotation_place(path, kind_of(path) == Some(Kind::SigMf))
+    }
+
+    /// Removes the file of annotations beside a recording, which another has replaced.
+    pub fn forget_annotations(path: &Path) {
+        // Most have none.
+        let _ = std::fs::remove_file(sigmf::annotations_beside(path));
     }
 
     /// Whether a recorder has the name of this SigMF recording now.

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use grebe_frame::{Description, StreamAnnotation};
+use grebe_frame::{AnnotationEdit, Description, StreamAnnotation};
 use serde_json::Value;
 
+use crate::annotation_fields::annotation_fields;
+use crate::error::Error;
 use crate::sample_file::{Annotation, SampleFile};
 
 /// Annotations for the descriptions of a stream, by position.
@@ -142,8 +144,51 @@ impl Label {
             comment: text("core:comment"),
             generator: text("core:generator"),
             uuid: text("core:uuid"),
+            color: text(StreamAnnotation::COLOR),
         };
         Self { samples, annotation, stream: ends[begin] }
+    }
+}
+
+impl SampleFile {
+    /// A change to the annotations of its stream, as one to those of the file.
+    ///
+    /// # Errors
+    /// An annotation to be changed is not in the file.
+    pub fn edit_of_stream(&self, edit: &AnnotationEdit) -> Result<AnnotationEdit<Annotation>, Error> {
+        let ends = stream_ends(self);
+        let known = |said: &StreamAnnotation| {
+            let is_it = |it: &&Annotation| Label::of(it, self, &ends).annotation == *said;
+            let what = "the annotation to be changed is not in the file".to_owned();
+            let gone = || Error::Field { path: self.name().into(), what };
+            self.annotations().iter().find(is_it).cloned().ok_or_else(gone)
+        };
+        Ok(match edit {
+            AnnotationEdit::Add(said) => AnnotationEdit::Add(self.placed(said)),
+            AnnotationEdit::Remove(said) => AnnotationEdit::Remove(known(said)?),
+            AnnotationEdit::Replace { before: was, after: said } => {
+                let before = known(was)?;
+                let place = |it: &StreamAnnotation| (it.first_sample_index, it.length_samples);
+                let is_moved = place(was) != place(said);
+                let Annotation { position, length_samples, .. } =
+                    if is_moved { self.placed(said) } else { before.clone() };
+                let after = Annotation { position, length_samples, ..before.with_fields_of(said) };
+                AnnotationEdit::Replace { before, after }
+            }
+        })
+    }
+
+    /// An annotation of its stream, in the file.
+    fn placed(&self, said: &StreamAnnotation) -> Annotation {
+        let place = |index: u64| {
+            let segment = self.segments().iter().rev().find(|segment| segment.first_sample_index <= index);
+            segment.map_or(0, |segment| {
+                segment.position + (index - segment.first_sample_index).min(segment.length_samples)
+            })
+        };
+        let position = place(said.first_sample_index);
+        let length_samples = place(said.end_index()).saturating_sub(position);
+        Annotation { position, length_samples, fields: annotation_fields(said) }
     }
 }
 

@@ -31,6 +31,7 @@ mod formats;
 mod headerless;
 mod heard_labels;
 mod kinds;
+mod label_file;
 mod labels;
 mod matlab;
 mod name_facts;
@@ -64,8 +65,10 @@ pub use {
     encoding::{Encoding, Order},
     error::Error,
     folder::newest_recording,
+    grebe_frame::AnnotationEdit,
     grebe_ring::Cancel,
     kinds::{is_csv, is_recording, is_table},
+    label_file::{LabelFile, ReadLabels},
     output::write_whole,
     play::{FileSource, PlayOptions, Schedule},
     record::{LeftOut, RecordOptions, SigmfSink},
@@ -75,7 +78,7 @@ pub use {
         save_ring,
     },
     rotate::Rotate,
-    sample_file::{Alignment, Annotation, Block, Gap, SampleFile, Segment},
+    sample_file::{Alignment, Annotation, AnnotationsEdited, Block, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{BegunSet, RecordingSet, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify},
     summary::{Extremes, LevelSums, SpectralRow, SpectralSummary, SummarizedFile, Summary, SummaryState},

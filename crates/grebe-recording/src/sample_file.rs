@@ -1,5 +1,6 @@
 //! Reading recordings of any kind through one window of bounded size, however long they are.
 
+mod annotation;
 mod axis;
 mod block;
 mod convert;
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use grebe_frame::{AxisTime, Description, SampleFormat};
-use serde_json::{Map, Value};
 
 pub(crate) use self::axis::common_clock;
 
@@ -30,6 +30,7 @@ use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
 use crate::raw::RawFile;
 
+pub use self::annotation::{Annotation, AnnotationsEdited};
 pub use self::block::Block;
 pub(crate) use self::drift::{Run, runs_by};
 pub(crate) use self::identity::file_identity;
@@ -74,17 +75,6 @@ pub struct SampleFile {
     /// End of the range to read in order.
     expected_end: u64,
     window: Window,
-}
-
-/// A label of a stretch of a recording.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Annotation {
-    /// Its begin in the file, in samples per channel.
-    pub position: u64,
-    /// How long it is; 0: a point.
-    pub length_samples: u64,
-    /// SigMF fields in the file: `core:label`, `core:comment`, `core:freq_lower_edge` and others.
-    pub fields: Map<String, Value>,
 }
 
 /// Samples that follow each other without a gap in the stream that was recorded.
@@ -160,6 +150,14 @@ impl SampleFile {
 
     pub(crate) fn annotated(self, annotations: Vec<Annotation>) -> Self {
         Self { annotations, ..self }
+    }
+
+    /// With annotations from elsewhere, and notices about them.
+    pub(crate) fn annotated_also(mut self, annotations: Vec<Annotation>, notes: Vec<String>) -> Self {
+        self.annotations.extend(annotations);
+        self.annotations.sort_by_key(|annotation| annotation.position);
+        self.notes.extend(notes);
+        self
     }
 
     /// Says whether all is there that its writer meant to be.

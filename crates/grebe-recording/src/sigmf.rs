@@ -18,6 +18,7 @@
 //! ```
 
 mod annotate;
+mod annotation_list;
 mod annotations;
 mod apart;
 mod archive;
@@ -44,7 +45,10 @@ mod unnamed;
 mod verify;
 mod writer;
 
-pub(crate) use annotate::{annotate, check as check_annotatable};
+pub(crate) use annotate::{
+    annotation_file, annotations_in, beside_of as annotations_beside, edit as edit_annotations,
+    place as annotation_place, with_those_beside,
+};
 pub(super) use apart::Apart;
 pub(super) use assembler::Assembler;
 pub(crate) use collection::missing_collection_of;

@@ -26,7 +26,7 @@ pub(crate) use format::Kind as SummaryKind;
 pub use maker::SummaryState;
 pub use nodes::{Extremes, LevelSums};
 pub(crate) use part_file::remove_parts_of as remove_summary_parts;
-pub(crate) use place::beside as summary_beside;
+pub(crate) use place::{beside as summary_beside, named_beside};
 pub use reader::Summary;
 pub(crate) use recording::RecordingSummaries;
 pub use spectra::{SpectralRow, SpectralSummary};

@@ -1,5 +1,6 @@
 //! What works on samples: from batches to pictures. Nothing here knows of a person or a screen.
 
+pub(crate) mod annotations;
 pub(crate) mod axis;
 mod clip;
 mod columns;

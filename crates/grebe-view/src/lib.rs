@@ -112,7 +112,7 @@ pub use model::{
     channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,
     generator::{GeneratorRemote, GeneratorWish},
-    keeper::{KeptStretch, StretchKeeper},
+    keeper::{Annotator, KeptStretch, StretchKeeper},
     markers::MarkerLevels,
     options::{InitialView, MarkerPlaces, Opened, SourceMenu, ViewOptions},
     receiver::{ReceiverRemote, Tuned},

@@ -3,6 +3,8 @@
 
 mod act;
 pub(crate) mod action;
+mod annotation_words;
+pub(crate) mod annotations;
 mod autoset;
 pub(crate) mod bars;
 pub(crate) mod channel;

@@ -16,6 +16,7 @@ use crate::model::action::Action;
 use crate::model::common_time::CommonTime;
 use crate::model::keys::key_action;
 use crate::model::options::ViewOptions;
+use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 use draw::{Palette, ScopeScreen};
 
@@ -136,6 +137,8 @@ fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     }
     match missing(action) {
         Some(what) => model.say(format!("the terminal has no {what}; the window and the page have")),
+        // There is no room for the panel: its list is opened.
+        None if action == Action::Annotations => model.act(Action::Choices(Setting::Annotations)),
         None => model.act(action),
     }
 }
@@ -180,6 +183,9 @@ fn key_name(key: KeyEvent) -> Option<String> {
         KeyCode::Home => "Home",
         KeyCode::Esc => "Escape",
         KeyCode::Enter => "Enter",
+        KeyCode::Delete => "Delete",
+        KeyCode::Backspace => "Backspace",
+        KeyCode::F(number) => return Some(format!("F{number}")),
         _ => return None,
     };
     Some(name.into())

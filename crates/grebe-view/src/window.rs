@@ -1,5 +1,6 @@
 //! The window: egui on wgpu, on a GPU or in software.
 
+mod annotations;
 mod bench;
 mod choices;
 mod device;

@@ -89,7 +89,7 @@ pub(crate) struct Find {
     /// Print one line of JSON per event.
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
-    /// Write the events into the recording as annotations (SigMF only).
+    /// Write the events into the recording as annotations, or beside it.
     #[arg(long, help_heading = "Results")]
     pub(crate) annotate: bool,
     /// Label of the annotations [default: the kind of event].

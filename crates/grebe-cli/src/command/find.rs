@@ -3,7 +3,7 @@
 mod event;
 
 use anyhow::Result;
-use grebe_recording::{Annotation, SampleFile};
+use grebe_recording::{Annotation, AnnotationEdit, AnnotationsEdited, SampleFile};
 use grebe_view::LaneId;
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
     whole.notes().iter().for_each(|line| note!("grebe: {line}"));
     if options.annotate {
         // Before an hour of searching.
-        SampleFile::check_annotatable(&options.file)?;
+        SampleFile::annotation_place(&options.file)?;
     }
     interrupt::catch();
     let first_index = whole.segments()[0].first_sample_index;
@@ -39,11 +39,13 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
         grouped(searched_samples)
     );
     if options.annotate && ending == Ending::Good {
-        let added = SampleFile::annotate(&options.file, &telling.annotations)?;
-        let there = telling.annotations.len() - added;
+        let edits: Vec<_> = telling.annotations.into_iter().map(AnnotationEdit::Add).collect();
+        let AnnotationsEdited { added, places, .. } = SampleFile::edit_annotations(&options.file, &edits)?;
+        let there = edits.len() - added;
         let there =
             if there > 0 { format!(", {} existed already", grouped(there as u64)) } else { String::new() };
-        note!("wrote {} annotations into {}{there}", grouped(added as u64), options.file.display());
+        let place = places.first().unwrap_or(&options.file);
+        note!("wrote {} annotations into {}{there}", grouped(added as u64), place.display());
     }
     Ok(ending)
 }

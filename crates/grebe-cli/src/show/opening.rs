@@ -1,6 +1,7 @@
 //! Opens the scope of a source, the same way for every command. The command gives the settings, the source its properties.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use anyhow::Result;
@@ -21,6 +22,7 @@ impl Show {
             is_same_boot: self.is_same_boot || uri.traits().is_local,
             file_samples: source.samples,
             finder: Some(Held::of(uri, &scope.link, self.keeper.as_ref()).finder()),
+            recording: recording_of(uri),
             failure: scope.failure.clone(),
             second_sender: source.second_sender,
             advice: advice(uri, source.address),
@@ -38,6 +40,7 @@ impl Show {
             file_samples: Some(recording.len_samples()),
             progress: recording.progress(),
             finder: file_finder(uri),
+            recording: recording_of(uri),
             ..self
         };
         show.of(Scope::of_recording(recording)?)
@@ -79,8 +82,12 @@ impl Show {
 
 /// Search of a recording on disk.
 fn file_finder(uri: &Uri) -> Option<Finder> {
+    recording_of(uri).map(|path| Held::File(path).finder())
+}
+
+fn recording_of(uri: &Uri) -> Option<PathBuf> {
     let Uri::File(path) = uri else { return None };
-    Some(Held::File(path.clone()).finder())
+    Some(path.clone())
 }
 
 /// Queue of a scope, by its length in batches.

@@ -1,5 +1,6 @@
 //! Commands on recordings: `info`, `play` of a range, `find`, `convert`.
 
+mod annotate;
 mod convert;
 mod cut;
 mod find;

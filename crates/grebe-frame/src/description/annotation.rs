@@ -29,9 +29,56 @@ pub struct StreamAnnotation {
     /// Unique identifier (RFC 4122).
     #[serde(rename = "core:uuid", default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// Colour, as `#rrggbb`.
+    #[serde(rename = "presentation:color", default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+}
+
+/// A change to the annotations of a stream, or of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnnotationEdit<A = StreamAnnotation> {
+    /// Adds one, unless there is one that says the same.
+    Add(A),
+    /// Replaces one by another.
+    Replace {
+        /// With all its fields.
+        before: A,
+        /// With all its fields.
+        after: A,
+    },
+    /// Removes one.
+    Remove(A),
+}
+
+impl<A> AnnotationEdit<A> {
+    /// The same with each of its annotations changed.
+    pub fn each<B>(&self, change: impl Fn(&A) -> B) -> AnnotationEdit<B> {
+        match self {
+            Self::Add(it) => AnnotationEdit::Add(change(it)),
+            Self::Replace { before, after } => {
+                AnnotationEdit::Replace { before: change(before), after: change(after) }
+            }
+            Self::Remove(it) => AnnotationEdit::Remove(change(it)),
+        }
+    }
+}
+
+impl<A: Clone> AnnotationEdit<A> {
+    /// The change that takes this one back.
+    pub fn undone(&self) -> Self {
+        match self.clone() {
+            Self::Add(it) => Self::Remove(it),
+            Self::Replace { before, after } => Self::Replace { before: after, after: before },
+            Self::Remove(it) => Self::Add(it),
+        }
+    }
 }
 
 impl StreamAnnotation {
+    /// The name of [`color`](Self::color) in SigMF, of its extension `presentation`.
+    pub const COLOR: &str = "presentation:color";
+
     /// Index after its last sample.
     pub fn end_index(&self) -> u64 {
         self.first_sample_index.saturating_add(self.length_samples)

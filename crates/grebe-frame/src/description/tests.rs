@@ -153,6 +153,7 @@ fn label(first_sample_index: u64, length_samples: u64) -> StreamAnnotation {
         comment: Some("c".into()),
         generator: Some("g".into()),
         uuid: Some("0c1f1f0a-5d31-4a7a-8f7e-111111111111".into()),
+        color: Some("#ff8800".into()),
     }
 }
 

@@ -72,8 +72,8 @@ fn a_box_has_its_times_frequencies_and_annotation() {
             fields: fields.as_object().unwrap().clone(),
         }
     };
-    SampleFile::annotate(&wide, &[label(100.205e6, 100.215e6, "burst"), label(99e6, 99.1e6, "other")])
-        .unwrap();
+    let labels = [label(100.205e6, 100.215e6, "burst"), label(99e6, 99.1e6, "other")];
+    SampleFile::edit_annotations(&wide, &labels.map(crate::AnnotationEdit::Add)).unwrap();
     let (done, mut made) = cut(&[wide], vec![wanted(20_007, 30_000, 100.2e6, 40e3)], folder.path()).unwrap();
     let file = &mut made[0];
     assert_eq!((file.rate_hz(), file.len_samples()), (Some(50e3), 1_500));

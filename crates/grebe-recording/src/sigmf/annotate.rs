@@ -1,57 +1,226 @@
-//! Writing labels into a recording that is there: its metadata are replaced in one step, its samples are not touched.
+//! Changes the annotations of a recording that is there: its metadata are replaced in one step, its samples are not
+//! touched. Where the metadata cannot be written, the annotations stand in a file beside it.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde_json::{Map, Value};
+use grebe_frame::AnnotationEdit;
+use serde_json::{Value, json};
 
+use super::annotation_list::AnnotationList;
 use super::archive::Files;
+use super::captures::annotations;
 use super::collection::{self, Summing, members};
-use super::layout::{Base, NOT_CLOSED};
-use super::metadata_text::read_json;
+use super::layout::{Base, Meta, NOT_CLOSED, VERSION, datatype};
+use super::metadata_text::{read_json, read_meta, read_meta_text, read_text};
 use super::reader::open_one;
-use super::staged::Staged;
-use crate::error::{Error, ProcessError};
+use super::staged::{Staged, sync_folder};
+use crate::error::Error;
 use crate::output::NameLock;
-use crate::sample_file::{Annotation, Piece, pieces_by_time};
+use crate::sample_file::{Annotation, AnnotationsEdited, Piece, SampleFile, pieces_by_time};
+use crate::summary::named_beside;
 
-/// Adds annotations to a recording, or to each recording of a collection. If its recordings are aligned by
-/// time, each gets the annotations of its own samples. Returns their number, without those present already.
-pub(crate) fn annotate(path: &Path, annotations: &[Annotation]) -> Result<usize, Error> {
-    let _names = Recording::open(path)?.lock()?;
-    // Opens it again, because now nobody else can write the metadata.
-    let Recording { base, mut metas, collection, others, places } = Recording::open(path)?;
+/// Changes the annotations of a recording, or of each recording of a collection. If its recordings are aligned by
+/// time, each gets the annotations of its own samples.
+pub(crate) fn edit(
+    path: &Path,
+    edits: &[AnnotationEdit<Annotation>],
+    is_sigmf: bool,
+) -> Result<AnnotationsEdited, Error> {
+    let place = beside_of(path);
+    let _place = patiently(|| NameLock::take(lock_of(&place), &place))?;
+    let mut is_done = vec![false; edits.len()];
+    let mut edited = AnnotationsEdited::default();
     let mut staged = Staged::default();
-    let mut added = 0;
-    let mut hashes = Vec::new();
-    for (number, (base, meta)) in metas.iter_mut().enumerate() {
-        let own =
-            places.get(number).map(|places| annotations.iter().map(|it| it.read_from(places)).collect());
-        let own: Cow<'_, [Annotation]> = own.map_or(Cow::Borrowed(annotations), Cow::Owned);
-        added = add(&base.meta(), meta, &own)?.max(added);
-        hashes.push((base.name(), staged.json(base.meta(), meta, true)?));
+    let mut names = Vec::new();
+    let mut recording = None;
+    if is_sigmf && let Some(there) = Recording::open(path)? {
+        names = patiently(|| there.lock())?;
+        // Opens it again, because now nobody else can write the metadata.
+        recording = Recording::open(path)?;
     }
-    if let Some(collection) = collection {
-        collection::stage(&base, collection, &hashes, &mut staged)?;
+    if let Some(recording) = &mut recording {
+        recording.apply(edits, &mut is_done, &mut edited)?;
     }
-    for other in others {
-        other.take_out(&hashes)?;
-        other.stage(&hashes, &mut staged)?;
+    let left = |(edit, is_done): (&AnnotationEdit<Annotation>, &bool)| (!is_done).then(|| edit.clone());
+    let left: Vec<AnnotationEdit<Annotation>> = edits.iter().zip(&is_done).filter_map(left).collect();
+    if !left.is_empty() {
+        edit_beside(path, &place, &left, &mut edited, &mut staged)?;
     }
+    recording.map(|recording| recording.stage(&mut edited, &mut staged)).transpose()?;
     staged.commit()?;
+    edited.places.iter().for_each(|place| sync_folder(place));
+    drop(names);
+    Ok(edited)
+}
+
+/// Where annotations would be written.
+pub(crate) fn place(path: &Path, is_sigmf: bool) -> Result<PathBuf, Error> {
+    match is_sigmf.then(|| Recording::open(path)).transpose()?.flatten() {
+        Some(recording) => Ok(recording.base.meta()),
+        None => Ok(beside_of(path)),
+    }
+}
+
+/// The recording with the annotations of the file beside it.
+pub(crate) fn with_those_beside(path: &Path, file: SampleFile) -> SampleFile {
+    let place = beside_of(path);
+    let mut notes = Vec::new();
+    let there = match read_meta(&Files::Folder, &place) {
+        Err(Error::File { source, .. })
+            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+        {
+            return file;
+        }
+        Err(error) => {
+            notes.push(format!("is left out: {error}"));
+            Vec::new()
+        }
+        Ok((meta, _)) if !is_of(&meta, &file) => {
+            notes.push("is of another file of this name, and left out: remove it".to_owned());
+            Vec::new()
+        }
+        Ok((meta, said)) => {
+            notes.extend(said);
+            annotations(meta, file.len_samples(), !file.is_being_recorded(), &mut notes)
+        }
+    };
+    let notes = notes.into_iter().map(|note| format!("{}: {note}", place.display()));
+    file.annotated_also(there, notes.collect())
+}
+
+fn is_of(meta: &Meta, file: &SampleFile) -> bool {
+    let samples = meta.global.rest.get(SAMPLES).and_then(Value::as_u64);
+    samples.is_none_or(|samples| samples == file.len_samples())
+}
+
+/// The file of annotations of a recording: `x.sigmf-annotations`, `x.wav.sigmf-annotations`.
+pub(crate) fn beside_of(path: &Path) -> PathBuf {
+    let (plain, _) = crate::path_query::split(path);
+    let archive = plain.ancestors().skip(1).find(|at| at.extension().is_some() && at.is_file());
+    let Some(archive) = archive else { return named_beside(path, EXTENSION) };
+    // A recording in an archive: x.sigmf/one/one.sigmf-meta.
+    let within = Base::of(&plain);
+    let within = within.path().strip_prefix(archive).unwrap_or(within.path());
+    let within: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
+    let mut name = archive.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.{EXTENSION}", within.join(".")));
+    archive.with_file_name(name)
+}
+
+fn lock_of(place: &Path) -> PathBuf {
+    place.with_file_name(format!(".{}.lock", place.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+fn edit_beside(
+    path: &Path,
+    place: &Path,
+    edits: &[AnnotationEdit<Annotation>],
+    edited: &mut AnnotationsEdited,
+    staged: &mut Staged,
+) -> Result<(), Error> {
+    let text = match fs::read_to_string(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => text_beside(path, &SampleFile::open(path)?),
+        text => text.map_err(Error::file("open", place))?,
+    };
+    let mut list = AnnotationList::parse(place, text)?;
+    let mut is_done = vec![false; edits.len()];
+    edited.added += apply(&mut list, edits, &mut is_done, edited, &end_of(path))?;
+    if is_done.contains(&false) {
+        let what = "the annotation to be changed is no longer there: list them again".to_owned();
+        return Err(Error::Field { path: path.into(), what });
+    }
+    if list.is_changed() {
+        edited.places.push(place.to_owned());
+        staged.text(place.to_owned(), &list.into_text(), true)?;
+    }
+    Ok(())
+}
+
+/// Annotations in the text of metadata, within the samples of a recording.
+pub(crate) fn annotations_in(path: &Path, text: &str, file: &SampleFile) -> Result<Vec<Annotation>, Error> {
+    let (meta, _) = read_meta_text(path, text.as_bytes())?;
+    Ok(annotations(meta, file.len_samples(), true, &mut Vec::new()))
+}
+
+/// Annotations of a recording as a file of SigMF without samples.
+pub(crate) fn annotation_file(
+    path: &Path,
+    file: &SampleFile,
+    annotations: &[Annotation],
+) -> Result<String, Error> {
+    let adds: Vec<_> = annotations.iter().cloned().map(AnnotationEdit::Add).collect();
+    let mut list = AnnotationList::parse(path, text_beside(file.name(), file))?;
+    apply(&mut list, &adds, &mut vec![false; adds.len()], &mut AnnotationsEdited::default(), &|| None)?;
+    Ok(list.into_text())
+}
+
+/// A file of annotations without any.
+fn text_beside(path: &Path, file: &SampleFile) -> String {
+    let (plain, _) = crate::path_query::split(path);
+    let global = json!({
+        "core:datatype": datatype(file.format()),
+        "core:dataset": plain.file_name().unwrap_or_default().to_string_lossy(),
+        "core:num_channels": file.channels(),
+        "core:recorder": format!("grebe {}", env!("CARGO_PKG_VERSION")),
+        "core:sample_rate": file.rate_hz(),
+        "core:version": VERSION,
+        // Another file of this name has other annotations.
+        SAMPLES: file.len_samples(),
+    });
+    let mut meta = json!({ "annotations": [], "captures": [{ "core:sample_start": 0 }], "global": global });
+    let left_out = [("core:sample_rate", file.rate_hz().is_none()), (SAMPLES, !file.is_whole())];
+    if let Some(global) = meta["global"].as_object_mut() {
+        global.retain(|name, _| !left_out.contains(&(name.as_str(), true)));
+    }
+    format!("{meta:#}\n")
+}
+
+/// Applies the edits whose annotations a list has; returns the number of those added.
+fn apply(
+    list: &mut AnnotationList,
+    edits: &[AnnotationEdit<Annotation>],
+    is_done: &mut [bool],
+    edited: &mut AnnotationsEdited,
+    end: &dyn Fn() -> Option<u64>,
+) -> Result<usize, Error> {
+    let mut added = 0;
+    for (edit, is_done) in edits.iter().zip(is_done) {
+        let before = list.len();
+        let is_there = list.apply(edit, end)?;
+        let is_first = usize::from(is_there && !*is_done);
+        *is_done |= is_there;
+        match edit {
+            AnnotationEdit::Add(_) => added += list.len() - before,
+            AnnotationEdit::Replace { .. } => edited.changed += is_first,
+            AnnotationEdit::Remove(_) => edited.removed += is_first,
+        }
+    }
     Ok(added)
 }
 
-/// Whether annotations can be written into it.
-pub(crate) fn check(path: &Path) -> Result<(), Error> {
-    Recording::open(path).map(drop)
+/// The samples of a recording.
+fn end_of(path: &Path) -> impl Fn() -> Option<u64> {
+    move || Some(SampleFile::open(path).ok()?.len_samples())
+}
+
+/// Another who edits it is done in a moment; a recorder is not.
+fn patiently<T>(take: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 0..TRIES {
+        match take() {
+            Err(Error::Busy { .. }) => std::thread::sleep(Duration::from_millis(20)),
+            taken => return taken,
+        }
+    }
+    take()
 }
 
 /// The metadata of a recording that lies in files of its own.
 struct Recording {
     base: Base,
-    metas: Vec<(Base, Value)>,
+    metas: Vec<(Base, AnnotationList)>,
     /// The collection of the channels of one stream.
     collection: Option<Value>,
     /// Others that have sums of these metadata: of several streams, or of a channel's collection.
@@ -61,11 +230,11 @@ struct Recording {
 }
 
 impl Recording {
-    fn open(path: &Path) -> Result<Self, Error> {
+    /// `None` where its metadata cannot be written: in an archive, before they are closed, or read-only.
+    fn open(path: &Path) -> Result<Option<Self>, Error> {
         let (files, path) = Files::of(path)?;
-        let refused = |what: &str| Err(Error::Field { path: path.clone(), what: what.to_owned() });
         if !matches!(files, Files::Folder) {
-            return refused("nothing is written into an archive: convert it to NAME.sigmf-meta first");
+            return Ok(None);
         }
         let base = Base::of(&path);
         let members = members(&files, &path)?;
@@ -77,16 +246,17 @@ impl Recording {
         for base in bases {
             let meta: Value = read_json(&files, &base.meta())?;
             let recorder = meta.pointer("/global/core:recorder").and_then(Value::as_str);
-            if recorder.is_some_and(|recorder| recorder.ends_with(NOT_CLOSED)) {
-                let what = "its recorder is still at it, or was cut off: then close it by grebe repair first";
-                return Err(Error::Content { path: base.meta(), what: what.to_owned() });
+            let is_open = recorder.is_some_and(|recorder| recorder.ends_with(NOT_CLOSED));
+            if is_open || fs::metadata(base.meta()).is_ok_and(|meta| meta.permissions().readonly()) {
+                return Ok(None);
             }
             if meta.pointer("/global/grebe:stripes").is_some() {
-                return refused(
-                    "it takes turns with recordings on other disks: convert them to one recording first",
-                );
+                let what =
+                    "it takes turns with recordings on other disks: convert them to one recording first";
+                return Err(Error::Field { path, what: what.to_owned() });
             }
-            metas.push((base, meta));
+            let list = AnnotationList::parse(&base.meta(), read_text(&base.meta())?)?;
+            metas.push((base, list));
         }
         let bases: Vec<Base> = metas.iter().map(|(base, _)| base.clone()).collect();
         let others = Summing::of(&base, &bases, collection.is_some().then_some(&base))?;
@@ -96,7 +266,7 @@ impl Recording {
         } else {
             Vec::new()
         };
-        Ok(Self { base, metas, collection, others, places })
+        Ok(Some(Self { base, metas, collection, others, places }))
     }
 
     /// Locks the names of all metadata to replace, and of the files with their sums.
@@ -107,180 +277,49 @@ impl Recording {
         bases.dedup();
         bases.into_iter().map(Base::lock).collect()
     }
-}
 
-/// Adds those that are not there yet, in the order of the file; how many.
-fn add(path: &Path, meta: &mut Value, annotations: &[Annotation]) -> Result<usize, Error> {
-    let offset = meta.pointer("/global/core:offset").and_then(Value::as_u64).unwrap_or(0);
-    let no_list = || Error::Field { path: path.into(), what: "annotations is no list".to_owned() };
-    let list = meta
-        .as_object_mut()
-        .ok_or_else(no_list)?
-        .entry("annotations")
-        .or_insert_with(|| Vec::<Value>::new().into());
-    let list = list.as_array_mut().ok_or_else(no_list)?;
-    let mut there: HashSet<String> = list.iter().map(Value::to_string).collect();
-    let before = list.len();
-    for Annotation { position, length_samples, fields } in annotations {
-        let mut annotation = Map::new();
-        annotation.insert("core:sample_start".to_owned(), (position + offset).into());
-        annotation.insert("core:sample_count".to_owned(), (*length_samples).into());
-        annotation.extend(fields.clone());
-        let annotation = Value::from(annotation);
-        if there.insert(annotation.to_string()) {
-            list.push(annotation);
+    /// Makes the changes that are of it, in each of its recordings.
+    fn apply(
+        &mut self,
+        edits: &[AnnotationEdit<Annotation>],
+        is_done: &mut [bool],
+        edited: &mut AnnotationsEdited,
+    ) -> Result<(), Error> {
+        for (number, (base, list)) in self.metas.iter_mut().enumerate() {
+            let read = |it: &Annotation| {
+                self.places.get(number).map_or_else(|| it.clone(), |places| it.read_from(places))
+            };
+            let own: Vec<AnnotationEdit<Annotation>> = edits.iter().map(|edit| edit.each(read)).collect();
+            edited.added = apply(list, &own, is_done, edited, &end_of(&base.meta()))?.max(edited.added);
         }
-    }
-    if list.len() > ANNOTATIONS_MAX {
-        let (what, got) = ("number of annotations", list.len().to_string());
-        return Err(ProcessError::Setting {
-            what,
-            got,
-            must: "a recording has a million at most: look for less",
-        }
-        .into());
-    }
-    list.sort_by_key(|annotation| annotation.get("core:sample_start").and_then(Value::as_u64));
-    Ok(list.len() - before)
-}
-
-/// As many as a recorder writes.
-const ANNOTATIONS_MAX: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::sample_file::SampleFile;
-    use crate::sigmf::{RecordingSet, SigmfSettings, SigmfWriter};
-
-    fn annotation(position: u64, length_samples: u64, label: &str) -> Annotation {
-        let fields = Map::from_iter([("core:label".to_owned(), Value::from(label))]);
-        Annotation { position, length_samples, fields }
+        Ok(())
     }
 
-    #[test]
-    fn annotations_come_between_those_that_are_there_once_and_nothing_else_changes() {
-        let folder = tempfile::tempdir().unwrap();
-        for channels in [1, 2] {
-            let base = folder.path().join(format!("x{channels}"));
-            let settings = SigmfSettings { channels, sample_rate_hz: 1e3, ..SigmfSettings::default() };
-            let mut writer = SigmfWriter::create(&base, &settings).unwrap();
-            writer.write(0, &vec![&[1i16, 2, 3, 4][..]; channels]).unwrap();
-            writer.annotate(2, 1, "there").unwrap();
-            let files = writer.finish().unwrap().files;
-            let found = [annotation(3, 0, "late"), annotation(0, 2, "early"), annotation(2, 1, "there")];
-            assert_eq!(annotate(&files[0], &found).unwrap(), 2);
-            assert_eq!(annotate(&files[0], &found).unwrap(), 0, "they are there");
-            let file = SampleFile::open(&files[0]).unwrap();
-            assert_eq!(
-                file.annotations(),
-                [annotation(0, 2, "early"), annotation(2, 1, "there"), annotation(3, 0, "late")]
-            );
-            for meta in files.iter().filter(|path| path.extension().is_some_and(|it| it == "sigmf-meta")) {
-                let meta: Value = serde_json::from_slice(&std::fs::read(meta).unwrap()).unwrap();
-                assert_eq!(meta["global"]["core:sample_rate"], json!(1000));
-                assert_eq!(meta["annotations"].as_array().unwrap().len(), 3);
+    fn stage(self, edited: &mut AnnotationsEdited, staged: &mut Staged) -> Result<(), Error> {
+        let mut hashes = Vec::new();
+        for (base, list) in self.metas {
+            if list.is_changed() {
+                edited.places.push(base.meta());
+                hashes.push((base.name(), staged.text(base.meta(), &list.into_text(), true)?));
             }
         }
-        // A collection names the sums of its files.
-        let collection = std::fs::read(folder.path().join("x2.sigmf-collection")).unwrap();
-        let collection: Value = serde_json::from_slice(&collection).unwrap();
-        let first = &collection["collection"]["core:streams"][0];
-        let meta = std::fs::File::open(folder.path().join("x2_ch1.sigmf-meta")).unwrap();
-        let bytes = meta.metadata().unwrap().len();
-        let sum = super::super::checksum::Sum::from(meta, 0).finish(bytes).unwrap();
-        assert_eq!(first["hash"], json!(sum));
-    }
-
-    /// Whether each sum in a collection is that of the metadata that are there.
-    fn check_sums(collection: &Path) {
-        let said: Value = serde_json::from_slice(&std::fs::read(collection).unwrap()).unwrap();
-        for stream in said["collection"]["core:streams"].as_array().unwrap() {
-            let base = Base::of(collection).beside(stream["name"].as_str().unwrap());
-            let sum = collection::sum_of(&base).unwrap();
-            assert_eq!(stream["hash"], json!(sum), "{} in {}", base.name(), collection.display());
+        if hashes.is_empty() {
+            return Ok(());
         }
-    }
-
-    #[test]
-    fn labels_of_one_recording_leave_no_old_sum_in_the_collections_that_have_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let set = RecordingSet::create(&folder.path().join("both"), false).unwrap();
-        for (number, channels) in [(1, 1), (2, 2)] {
-            let settings = SigmfSettings { channels, sample_rate_hz: 1e3, ..SigmfSettings::default() };
-            let mut writer = SigmfWriter::create(&set.recording(number), &settings).unwrap();
-            writer.write(0, &vec![&[1i16; 5_000][..]; channels]).unwrap();
-            writer.finish().unwrap();
+        if let Some(collection) = self.collection {
+            collection::stage(&self.base, collection, &hashes, staged)?;
         }
-        let both = set.tie(&[set.recording(1), set.recording(2)]).unwrap();
-        drop(set);
-        let second = folder.path().join("both_2.sigmf-collection");
-        for (number, name) in
-            ["both_1.sigmf-meta", "both_2.sigmf-meta", "both_2_ch2.sigmf-meta"].iter().enumerate()
-        {
-            let label = annotation(number as u64, 1, name);
-            assert_eq!(annotate(&folder.path().join(name), &[label]).unwrap(), 1);
-            check_sums(&both);
-            check_sums(&second);
+        for other in self.others {
+            other.take_out(&hashes)?;
+            other.stage(&hashes, staged)?;
         }
-        let said: Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
-        assert_eq!(said["collection"]["grebe:alignment"], "time", "all else stays");
-        assert_eq!(SampleFile::open(&both).unwrap().channels(), 3);
-        // A recording without sums gets none, and stays valid.
-        let unsummed =
-            json!({ "collection": { "core:version": "1.2.0", "core:streams": [{ "name": "both_1" }] } });
-        std::fs::write(&both, unsummed.to_string()).unwrap();
-        annotate(&folder.path().join("both_1.sigmf-meta"), &[annotation(9, 1, "later")]).unwrap();
-        let said: Value = serde_json::from_slice(&std::fs::read(&both).unwrap()).unwrap();
-        assert_eq!(said, unsummed);
-    }
-
-    /// Records a stream that began `later_ms` later, at 1,000 samples per second.
-    fn recorded(folder: &Path, name: &str, later_ms: u64) {
-        let global = json!({ "core:datatype": "ri8", "core:sample_rate": 1_000, "core:version": "1.2.0" });
-        let began = format!("2026-01-02T03:04:05.{later_ms:03}Z");
-        let captures = json!([{ "core:sample_start": 0, "core:datetime": began }]);
-        let meta = json!({ "global": global, "captures": captures, "annotations": [] });
-        std::fs::write(folder.join(format!("{name}.sigmf-data")), [1; 500]).unwrap();
-        std::fs::write(folder.join(format!("{name}.sigmf-meta")), meta.to_string()).unwrap();
-    }
-
-    #[test]
-    fn labels_of_several_streams_stand_in_each_where_it_was_read() {
-        let folder = tempfile::tempdir().unwrap();
-        recorded(folder.path(), "both_1", 100);
-        recorded(folder.path(), "both_2", 140);
-        let set = RecordingSet::create(&folder.path().join("both"), false).unwrap();
-        let both = set.tie(&[set.recording(1), set.recording(2)]).unwrap();
-        drop(set);
-        let found = [annotation(10, 20, "loud"), annotation(50, 0, "click")];
-        assert_eq!(annotate(&both, &found).unwrap(), 2);
-        assert_eq!(annotate(&both, &found).unwrap(), 0, "they are there");
-        let there = |name: &str| SampleFile::open(folder.path().join(name)).unwrap().annotations().to_vec();
-        assert_eq!(there("both_1.sigmf-meta"), [annotation(50, 20, "loud"), annotation(90, 0, "click")]);
-        assert_eq!(there("both_2.sigmf-meta"), found);
-        assert_eq!(there("both.sigmf-collection"), found, "and once where they are side by side");
-        check_sums(&both);
-    }
-
-    #[test]
-    fn what_is_being_recorded_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.sigmf-meta");
-        let mut writer = SigmfWriter::create(&path, &SigmfSettings::default()).unwrap();
-        writer.write(0, &[&[1i16]]).unwrap();
-        writer.flush().unwrap();
-        while !path.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        let error = annotate(&path, &[annotation(0, 1, "a")]).unwrap_err().to_string();
-        assert!(error.contains("its recorder is still at it"), "{error}");
-        writer.finish().unwrap();
-        check(&path).unwrap();
-        std::fs::write(&path, "{\"global\": {}, \"annotations\": 5}").unwrap();
-        let error = annotate(&path, &[annotation(0, 1, "a")]).unwrap_err().to_string();
-        assert!(error.contains("annotations is no list"), "{error}");
+        Ok(())
     }
 }
+
+const SAMPLES: &str = "grebe:samples";
+const EXTENSION: &str = "sigmf-annotations";
+const TRIES: usize = 50;
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,12 @@ pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Resu
 
 /// Reads the metadata of a recording, and notices about the parts that needed repair.
 pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>), Error> {
-    let bytes = bytes_of(files, path)?;
-    let text = plain(&bytes);
+    read_meta_text(path, &bytes_of(files, path)?)
+}
+
+/// The same of bytes that were read.
+pub(super) fn read_meta_text(path: &Path, bytes: &[u8]) -> Result<(Meta, Vec<String>), Error> {
+    let text = plain(bytes);
     let mut notes = Vec::new();
     if text.len() < bytes.len() {
         notes.push("a byte order mark, or zeros, stand around the metadata: they are skipped".to_owned());
@@ -39,6 +43,12 @@ pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>
     tidy(&mut value, &mut notes);
     let meta = serde_json::from_value(value).map_err(|_| malformed(path, &error))?;
     Ok((meta, notes))
+}
+
+/// The text of the metadata as it stands in the file.
+pub(super) fn read_text(path: &Path) -> Result<String, Error> {
+    let text = String::from_utf8(bytes_of(&Files::Folder, path)?);
+    text.map_err(|_| Error::Content { path: path.into(), what: "is not valid metadata: no UTF-8".to_owned() })
 }
 
 fn bytes_of(files: &Files, path: &Path) -> Result<Vec<u8>, Error> {

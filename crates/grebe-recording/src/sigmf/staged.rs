@@ -50,10 +50,26 @@ impl Staged {
         value: &impl serde::Serialize,
         durable: bool,
     ) -> Result<String, Error> {
+        self.write(path, durable, |out| {
+            serde_json::to_writer_pretty(&mut *out, value)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Writes a text; the sum of the file.
+    pub(super) fn text(&mut self, path: PathBuf, text: &str, durable: bool) -> Result<String, Error> {
+        self.write(path, durable, |out| out.write_all(text.as_bytes()))
+    }
+
+    fn write(
+        &mut self,
+        path: PathBuf,
+        durable: bool,
+        write: impl FnOnce(&mut Summing<BufWriter<File>>) -> io::Result<()>,
+    ) -> Result<String, Error> {
         let failed = Error::file("create", &path);
         let mut out = Summing::new(BufWriter::with_capacity(BUFFER_BYTES, self.create(&path)?.0));
-        serde_json::to_writer_pretty(&mut out, value).map_err(|error| failed(error.into()))?;
-        out.write_all(b"\n").map_err(&failed)?;
+        write(&mut out).map_err(&failed)?;
         let (out, sum) = out.finish();
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         if durable {

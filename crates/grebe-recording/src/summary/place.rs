@@ -6,17 +6,23 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::format::Kind;
+use crate::path_query::split;
 
 /// Path beside the recording: `x.grebe-summary` for `x.sigmf-meta` and its files, `x.wav.grebe-summary` for
 /// `x.wav`.
 pub(crate) fn beside(path: &Path, kind: Kind) -> PathBuf {
-    let path = data_path(path);
+    named_beside(path, kind.extension())
+}
+
+/// The same with another extension.
+pub(crate) fn named_beside(path: &Path, extension: &str) -> PathBuf {
+    let (path, _) = split(path);
     let is_sigmf =
         path.extension().is_some_and(|extension| extension.to_string_lossy().starts_with("sigmf-"));
     let name = if is_sigmf { path.file_stem() } else { path.file_name() };
     let mut name: OsString = name.unwrap_or_default().to_owned();
     name.push(".");
-    name.push(kind.extension());
+    name.push(extension);
     path.with_file_name(name)
 }
 
@@ -32,15 +38,6 @@ pub(super) fn in_cache(path: &Path, kind: Kind) -> Option<PathBuf> {
     let name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
     Some(cache.join("grebe").join("summaries").join(format!("{name}-{digest}.{}", kind.extension())))
-}
-
-/// Removes the query of a raw file's name.
-fn data_path(path: &Path) -> PathBuf {
-    let text = path.to_string_lossy();
-    match text.rsplit_once('?') {
-        Some((plain, _)) if !path.exists() => PathBuf::from(plain),
-        _ => path.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use grebe_frame::{Arrival, Batch, Description, Frame, Gap, Header, StreamTracker};
+use grebe_frame::{AnnotationEdit, Arrival, Batch, Description, Frame, Gap, Header, StreamTracker};
 use grebe_scope::Error as ScopeError;
 
 use crate::data::extract::{Extract, WantedExtract};
@@ -158,9 +158,20 @@ impl ScopeCore {
         let window = picture.left_index..picture.right_index();
         picture.axis_points = self.told.axis_near(window.end);
         picture.changes = self.told.changes_in(&window);
-        picture.annotations = self.told.annotations_in(&window);
+        picture.annotations = {
+            // A waterfall shows more than the traces.
+            let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref());
+            let before = waterfall.map_or(window.start, |it| window.end - it.span_samples);
+            self.told.annotations.shown_in(&(window.start.min(before)..window.end))
+        };
+        picture.listed = viewport.annotations.as_ref().map(|query| self.told.annotations.list(query));
         picture.gaps.extend(self.gaps_in(window));
         picture
+    }
+
+    /// Makes a change to what is labelled.
+    pub(crate) fn annotate(&mut self, edit: &AnnotationEdit) {
+        self.told.annotations.edit(edit);
     }
 
     /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel, and as many as

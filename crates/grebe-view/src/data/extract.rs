@@ -124,7 +124,7 @@ impl Extract {
             |run: &ExtractRun| run.first_sample_index..run.first_sample_index + run.samples.len() as u64;
         let runs: Vec<_> = self.runs.iter().map(indices).collect();
         self.descriptions = told.said_of(&runs, newest);
-        self.annotations = told.annotations_of(&self.range);
+        self.annotations = told.annotations.within(&self.range);
         self
     }
 

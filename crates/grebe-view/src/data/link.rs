@@ -9,6 +9,7 @@
 //! Each side holds a lock only to exchange a few words, and the data side never waits for one: it tries, and answers at the next batch.
 
 mod after_end;
+mod edits;
 mod reader;
 
 use std::ops::Range;
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 
 use grebe_flow::{Waker, monotonic_ns};
+use grebe_frame::AnnotationEdit;
 
 use crate::data::core::ScopeCore;
 use crate::data::extract::{Extract, WantedExtract};
@@ -78,6 +80,9 @@ struct Viewers {
     is_handed_over: AtomicBool,
     /// Wakes the data side; set once that runs.
     data_side: OnceLock<Wake>,
+    /// Changes to what is labelled, until the data side makes them.
+    edits: Mutex<Vec<AnnotationEdit>>,
+    has_edits: AtomicBool,
 }
 
 impl ScopeLink {
@@ -253,6 +258,9 @@ impl DataSide {
     /// all who look. Returns whether it did.
     pub(crate) fn answer_one(&mut self, core: &mut ScopeCore, interval_ns: u64, now_ns: u64) -> bool {
         self.look_who_is_there(core);
+        if self.viewers.make_edits(core) {
+            self.renew();
+        }
         let seats = self.seats.len();
         for _ in 0..seats {
             self.turn = (self.turn + 1) % seats;
@@ -280,6 +288,7 @@ impl DataSide {
     pub(crate) fn park(&mut self, mut core: ScopeCore) {
         self.look_who_is_there(&mut core);
         let viewers = &self.viewers;
+        viewers.make_edits(&mut core);
         *viewers.parked() = Some(core);
         viewers.is_parked.store(true, Ordering::Release);
         viewers.hand_over();

@@ -7,6 +7,7 @@ use grebe_scope::{Column, ColumnGrid, SampleLine, Scale};
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::annotations::AnnotationList;
 use crate::data::axis::AxisPoint;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::LaneMeasurements;
@@ -32,6 +33,8 @@ pub struct Picture {
     pub changes: Vec<ChangeMark>,
     /// Stretches in the picture that somebody labelled; at most the newest 256.
     pub annotations: Vec<Arc<StreamAnnotation>>,
+    /// Those of all of the stream, where a list of them was asked for.
+    pub(crate) listed: Option<Arc<AnnotationList>>,
     /// What was asked for.
     pub(crate) answers: Option<Viewport>,
     /// Whether the stream's end has arrived, or its source is gone.

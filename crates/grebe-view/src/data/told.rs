@@ -7,6 +7,7 @@ use std::sync::Arc;
 use grebe_frame::{Batch, Description, Header, StreamAnnotation};
 use serde::{Deserialize, Serialize};
 
+use crate::data::annotations::Annotations;
 use crate::data::axis::{AxisPoint, AxisPoints};
 
 /// A place where the stream became another, and went on.
@@ -73,8 +74,8 @@ pub(crate) struct Told {
     /// First samples of frames, and their stamps.
     stamps: VecDeque<(u64, u64)>,
     changes: VecDeque<ChangeMark>,
-    /// Stretches that somebody labelled, the newest of which it heard last.
-    annotations: VecDeque<Arc<StreamAnnotation>>,
+    /// Stretches that somebody labelled.
+    pub(crate) annotations: Annotations,
     axis: AxisPoints,
     /// When the time of a sample is noted again.
     axis_due_ns: u64,
@@ -86,7 +87,7 @@ impl Told {
         let mut told = Told::default();
         descriptions.iter().for_each(|description| told.adopt(Arc::clone(description)));
         told.said = descriptions.iter().cloned().collect();
-        told.annotations = annotations.iter().take(ANNOTATIONS_MAX).cloned().map(Arc::new).collect();
+        told.annotations = Annotations::of(annotations);
         told
     }
 
@@ -96,7 +97,7 @@ impl Told {
             let is_known = [&self.now, &self.waiting].into_iter().flatten();
             if !is_known.into_iter().any(|known| Arc::ptr_eq(known, description)) {
                 self.waiting = Some(Arc::clone(description));
-                self.learn(&description.annotations);
+                self.annotations.learn(&description.annotations);
             }
             if let Some(next) = self.waiting.take_if(|next| next.first_sample_index < next_index) {
                 self.adopt(next);
@@ -144,15 +145,6 @@ impl Told {
         self.changes.iter().filter(is_inside).copied().collect()
     }
 
-    /// The labelled stretches within a window, at most the newest 256.
-    pub(crate) fn annotations_in(&self, window: &Range<f64>) -> Vec<Arc<StreamAnnotation>> {
-        let is_inside = |it: &&Arc<StreamAnnotation>| {
-            it.first_sample_index as f64 <= window.end && it.end_index() as f64 >= window.start
-        };
-        let inside = self.annotations.iter().rev().filter(is_inside);
-        inside.take(SHOWN_MAX).cloned().collect()
-    }
-
     /// What was said of the samples of these stretches, as a recording has it: each from its own first sample on, with when that was made.
     /// The newest frame is of help where no stamp was noted.
     pub(crate) fn said_of(&self, runs: &[Range<u64>], newest: &Header) -> Vec<Description> {
@@ -193,25 +185,6 @@ impl Told {
         }
     }
 
-    /// The stretches that somebody labelled that reach into these samples.
-    pub(crate) fn annotations_of(&self, range: &Range<u64>) -> Vec<StreamAnnotation> {
-        let is_inside = |it: &&Arc<StreamAnnotation>| {
-            it.first_sample_index < range.end && it.end_index() > range.start
-                || range.contains(&it.first_sample_index)
-        };
-        self.annotations.iter().filter(is_inside).map(|it| (**it).clone()).collect()
-    }
-
-    /// Takes what is not known yet: a description says again what the one before said.
-    fn learn(&mut self, annotations: &[StreamAnnotation]) {
-        for annotation in annotations {
-            if self.annotations.iter().rev().take(LOOK_BACK).any(|known| annotation.is_again(known)) {
-                continue;
-            }
-            push(&mut self.annotations, Arc::new(annotation.clone()), ANNOTATIONS_MAX);
-        }
-    }
-
     fn adopt(&mut self, next: Arc<Description>) {
         let hz = next.centre_frequency_hz;
         if self.now.as_ref().is_some_and(|before| before.centre_frequency_hz != hz) {
@@ -236,17 +209,13 @@ fn push<T>(kept: &mut VecDeque<T>, newest: T, most: usize) {
 
 /// A quarter of an hour.
 const STAMPS_MAX: usize = 4_096;
-/// The newest annotations are kept; those of a picture; and as many as can be said twice in a row.
-const ANNOTATIONS_MAX: usize = 16_384;
-const SHOWN_MAX: usize = 256;
-const LOOK_BACK: usize = 2 * Description::ANNOTATIONS_MAX;
 const AXIS_INTERVAL_NS: u64 = 250_000_000;
 /// The newest changes are kept.
 const CHANGES_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use grebe_frame::{BatchPool, Header};
+    use grebe_frame::{BatchPool, Header, StreamAnnotation};
 
     use super::*;
     use crate::data::core::ScopeCore;

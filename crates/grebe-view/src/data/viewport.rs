@@ -7,6 +7,7 @@ use grebe_scope::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::data::annotations::AnnotationQuery;
 use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
 use crate::data::trigger::TriggerSettings;
@@ -58,6 +59,9 @@ pub struct Viewport {
     /// Columns of all of the history, if they are wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) overview: Option<usize>,
+    /// A list of what is labelled in all of the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<AnnotationQuery>,
 }
 
 /// Which stretch of the stream a [`Viewport`] shows.
@@ -187,6 +191,7 @@ impl Viewport {
             persistence: None,
             xy: None,
             overview: None,
+            annotations: None,
         }
     }
 

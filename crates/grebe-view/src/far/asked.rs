@@ -103,6 +103,9 @@ pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
     if let Some(xy) = &mut viewport.xy {
         xy.size = (xy.size.0.clamp(1, CELLS_MAX), xy.size.1.clamp(1, CELLS_MAX));
     }
+    if let Some(query) = &mut viewport.annotations {
+        query.words = query.words.chars().take(WORDS_MAX).collect();
+    }
     if let Some(ranges) = &mut viewport.persistence {
         let some = ranges.iter().take(DENSITIES_MAX).map(|(lane, range)| (lane, *range)).collect();
         *ranges = Arc::new(some);
@@ -138,6 +141,7 @@ pub(crate) const OVERVIEW_MAX: usize = 2048;
 pub(crate) const CELLS_MAX: usize = 1024;
 pub(crate) const PICTURES_PER_S_MAX: f64 = 60.0;
 const DENSITIES_MAX: usize = 8;
+const WORDS_MAX: usize = 256;
 const TRANSFORM_MAX: usize = 1 << 16;
 const AVERAGES_MAX: u32 = 1000;
 const SPAN_MIN: f64 = 1e-12;
@@ -149,6 +153,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::annotations::AnnotationQuery;
     use crate::data::lane::{LaneId, LaneMask, Part};
     use crate::data::math::{MathInput, MathOperation, MathSettings};
     use crate::data::trigger::{TriggerKind, TriggerMode};
@@ -223,6 +228,7 @@ pub(crate) mod tests {
                     every: d.then_some(2.5),
                 }),
                 overview: d.then_some(700),
+                annotations: a.then(|| AnnotationQuery { words: "burst".into(), around: 7 }),
             }
         })
     }

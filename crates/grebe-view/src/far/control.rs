@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
 use serde::{Deserialize, Serialize};
 
 use crate::model::generator::{GeneratorRemote, GeneratorWish};
-use crate::model::keeper::{KeptStretch, StretchKeeper};
+use crate::model::keeper::{Annotator, KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 
 /// What a viewer may do.
@@ -28,6 +29,8 @@ pub struct SourceControls {
     pub receiver: Option<ReceiverRemote>,
     /// Who keeps stretches of it, where somebody does.
     pub keeper: Option<StretchKeeper>,
+    /// Who takes changes to its annotations.
+    pub annotator: Option<Annotator>,
 }
 
 /// The same for all viewers of a server. Clones share it.
@@ -45,6 +48,14 @@ pub(crate) enum Wish {
     Wave(String),
     Tune(Tuned),
     Keep(FarStretch),
+    Annotate(Box<FarEdit>),
+}
+
+/// A change to the annotations, by a number that its answer has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FarEdit {
+    pub(crate) number: u64,
+    edit: AnnotationEdit,
 }
 
 /// A stretch to be kept, by a number that its answer has.
@@ -68,6 +79,8 @@ pub(crate) struct Offered {
     pub(crate) tuned: Option<Tuned>,
     /// What is kept of what came last, in words.
     pub(crate) keeps: Option<String>,
+    /// Where changed annotations go, in words.
+    pub(crate) annotates: Option<String>,
 }
 
 impl SharedControls {
@@ -82,6 +95,7 @@ impl SharedControls {
             waves: controls.generator.as_ref().map(|it| it.waves.clone()),
             tuned: controls.receiver.as_ref().map(|it| (it.tuned)()),
             keeps: controls.keeper.as_ref().map(|it| it.last.clone()),
+            annotates: controls.annotator.as_ref().map(|it| it.place.clone()),
         }
     }
 
@@ -128,12 +142,16 @@ impl SharedControls {
                 let stretch = stretch.stretch().ok_or("no samples are in that stretch")?;
                 Ok(Some((keeper.keep)(stretch)))
             }
+            Wish::Annotate(wanted) => {
+                let annotator = controls.annotator.as_ref().ok_or("annotations cannot be changed there")?;
+                Ok(Some((annotator.edit)(bounded(&wanted.edit)?)))
+            }
         }
     }
 
     /// What a model beside the source can have changed for a viewer; `changed` keeps in words what was.
     pub(crate) fn for_viewer(&self, right: Right, changed: &Arc<Mutex<Option<String>>>) -> SourceControls {
-        let Offered { waves, tuned, keeps } = self.offered();
+        let Offered { waves, tuned, keeps, annotates } = self.offered();
         let obey = || {
             let (controls, changed) = (self.clone(), Arc::clone(changed));
             move |wish: Wish| {
@@ -165,14 +183,19 @@ impl SharedControls {
                 let keep = move |stretch| match obey(Wish::Keep(FarStretch::new(0, stretch))) {
                     Ok(Some(told)) => told,
                     done => {
-                        let (tell, told) = channel();
                         let why = done.err().unwrap_or_else(|| "nobody keeps it".into());
-                        // Its receiver is here.
-                        let _ = tell.send(format!("not kept: {why}"));
-                        told
+                        said(format!("not kept: {why}"))
                     }
                 };
                 StretchKeeper { last, keep: Box::new(keep) }
+            }),
+            annotator: annotates.map(|place| {
+                let obey = obey();
+                let edit = move |edit| match obey(Wish::Annotate(Box::new(FarEdit { number: 0, edit }))) {
+                    Ok(Some(told)) => told,
+                    done => said(format!("not changed: {}", done.err().unwrap_or_default())),
+                };
+                Annotator { place, edit: Box::new(edit) }
             }),
         }
     }
@@ -202,12 +225,34 @@ impl Wish {
                 let gain = gain_db.map_or("its own gain".to_owned(), |db| format!("{db} dB"));
                 format!("the receiver at {frequency_hz} Hz, {rate_hz} samples a second, {gain}")
             }
+            Wish::Annotate(edit) => match &edit.edit {
+                AnnotationEdit::Add(_) => "an annotation added".into(),
+                AnnotationEdit::Replace { .. } => "an annotation changed".into(),
+                AnnotationEdit::Remove(_) => "an annotation removed".into(),
+            },
             Wish::Keep(FarStretch { samples: None, .. }) => "what came last kept".into(),
             Wish::Keep(FarStretch { samples: Some((from, to)), .. }) => {
                 format!("samples {from} to {to} kept")
             }
         }
     }
+}
+
+/// A change whose words are no longer than those of streams.
+fn bounded(edit: &AnnotationEdit) -> Result<AnnotationEdit, String> {
+    let is_long = |it: &StreamAnnotation| it.text_bytes() > TEXT_BYTES_MAX;
+    let is_long = match edit {
+        AnnotationEdit::Add(it) | AnnotationEdit::Remove(it) => is_long(it),
+        AnnotationEdit::Replace { before, after } => is_long(before) || is_long(after),
+    };
+    if is_long { Err("its words are too long".into()) } else { Ok(edit.clone()) }
+}
+
+fn said(words: String) -> Receiver<String> {
+    let (tell, told) = channel();
+    // Its receiver is here.
+    let _ = tell.send(words);
+    told
 }
 
 impl FarStretch {
@@ -265,7 +310,7 @@ impl Wishes {
         wanted.waiting.clear();
         for (_, said) in wanted.kept.drain(..) {
             // Nobody may be waiting any more.
-            let _ = said.send("the connection was cut: whether it was kept is not known here".into());
+            let _ = said.send("the connection was cut: whether it was done is not known here".into());
         }
     }
 
@@ -289,7 +334,7 @@ impl Wishes {
 
     /// What a front end here can have changed there. Who may not is told so when he tries.
     pub(super) fn controls(&self) -> SourceControls {
-        let Offered { waves, tuned, keeps } = self.lock().offered.clone();
+        let Offered { waves, tuned, keeps, annotates } = self.lock().offered.clone();
         SourceControls {
             generator: waves.map(|waves| {
                 let wishes = self.clone();
@@ -304,12 +349,23 @@ impl Wishes {
             }),
             keeper: keeps.map(|last| {
                 let wishes = self.clone();
-                StretchKeeper { last, keep: Box::new(move |stretch| wishes.keep(stretch)) }
+                let keep = move |stretch| {
+                    wishes.numbered("kept", |number| Wish::Keep(FarStretch::new(number, stretch)))
+                };
+                StretchKeeper { last, keep: Box::new(keep) }
+            }),
+            annotator: annotates.map(|place| {
+                let wishes = self.clone();
+                let edit = move |edit| {
+                    wishes.numbered("changed", |number| Wish::Annotate(Box::new(FarEdit { number, edit })))
+                };
+                Annotator { place, edit: Box::new(edit) }
             }),
         }
     }
 
-    fn keep(&self, stretch: KeptStretch) -> Receiver<String> {
+    /// A wish whose outcome comes as a line; `done` is what it is not where it is refused.
+    fn numbered(&self, done: &str, wish: impl FnOnce(u64) -> Wish) -> Receiver<String> {
         let (said, told) = channel();
         let number = {
             let mut wanted = self.lock();
@@ -321,8 +377,8 @@ impl Wishes {
             wanted.kept.push((number, said));
             number
         };
-        if let Err(why) = self.wish(Wish::Keep(FarStretch::new(number, stretch))) {
-            self.kept(number, format!("not kept: {why}"));
+        if let Err(why) = self.wish(wish(number)) {
+            self.kept(number, format!("not {done}: {why}"));
         }
         told
     }
@@ -365,6 +421,7 @@ impl std::fmt::Debug for SourceControls {
             .field("generator", &self.generator.is_some())
             .field("receiver", &self.receiver.is_some())
             .field("keeper", &self.keeper.is_some())
+            .field("annotator", &self.annotator.is_some())
             .finish()
     }
 }
@@ -382,4 +439,5 @@ const RATE_HZ_MAX: f64 = 10e9;
 /// Longer than anybody keeps.
 const SPAN_S_MAX: f64 = 1e9;
 const WISHES_MAX: usize = 64;
+const TEXT_BYTES_MAX: usize = 1 << 10;
 const KEPT_MAX: usize = 16;

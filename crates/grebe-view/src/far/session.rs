@@ -317,12 +317,13 @@ impl FarSession {
     fn control(&mut self, wish: &Wish) {
         let kept = match wish {
             Wish::Keep(stretch) => Some(stretch.number),
+            Wish::Annotate(edit) => Some(edit.number),
             _ => None,
         };
         let done = match self.right {
             Right::Look => Err(MAY_NOT.to_owned()),
             Right::Control if kept.is_some() && self.keeping.len() == KEEPING_MAX => {
-                Err("other stretches are being kept still".into())
+                Err("others are being kept still".into())
             }
             Right::Control => self.controls.obey(wish),
         };
@@ -332,7 +333,7 @@ impl FarSession {
                 self.keeping.extend(kept.zip(told));
             }
             (Err(why), Some(number)) => {
-                self.outgoing.push_back(Said::Kept { number, words: format!("not kept: {why}") });
+                self.outgoing.push_back(Said::Kept { number, words: format!("not done: {why}") });
             }
             (Err(words), None) => {
                 // The newest is what a person waits for.

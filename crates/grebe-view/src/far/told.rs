@@ -7,6 +7,7 @@ use grebe_scope::Scale;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::data::annotations::AnnotationList;
 use crate::data::measure::LaneMeasurements;
 use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
 use crate::data::signal::SignalMeasurements;
@@ -123,6 +124,7 @@ pub(crate) struct Facts {
     pub(crate) description: Option<FarDescription>,
     changes: Vec<ChangeMark>,
     annotations: Vec<StreamAnnotation>,
+    listed: Option<AnnotationList>,
     gaps: Vec<GapMark>,
     counts: TrackerCounts,
     flow: Flow,
@@ -172,6 +174,7 @@ impl Facts {
             }),
             changes: picture.changes.clone(),
             annotations: picture.annotations.iter().map(|it| StreamAnnotation::clone(it)).collect(),
+            listed: picture.listed.as_deref().cloned(),
             gaps: picture.gaps.clone(),
             counts: picture.counts,
             flow: picture.flow,
@@ -197,6 +200,10 @@ impl Facts {
         picture.streams = self.streams;
         picture.changes = self.changes.iter().take(LIST_MAX).copied().collect();
         picture.annotations = self.annotations.iter().take(LIST_MAX).cloned().map(Arc::new).collect();
+        picture.listed = self.listed.clone().map(|mut list| {
+            list.rows.truncate(AnnotationList::ROWS_MAX);
+            Arc::new(list)
+        });
         picture.gaps = self.gaps.iter().take(LIST_MAX).copied().collect();
         picture.counts = self.counts;
         picture.flow = self.flow;

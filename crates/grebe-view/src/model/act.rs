@@ -1,6 +1,6 @@
 //! Does what a person wants: sets it, or passes it to the part that it concerns.
 
-use super::action::Action;
+use super::action::{Action, Question};
 use super::autoset;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
@@ -43,6 +43,13 @@ impl ViewModel {
             (Action::Markers, _) => self.toggle_markers(),
             (Action::MoveMarker(which, to), _) => self.move_marker(which, to),
             (Action::Ask(question), _) => self.ask(question),
+            (Action::Annotate, _) => self.annotate_between_cursors(),
+            (Action::AnnotatePart(part), _) => self.annotate_part(part),
+            (Action::EditAnnotation, _) => self.ask(Question::AnnotationWords),
+            (Action::MoveAnnotation, _) => self.move_annotation(),
+            (Action::DeleteAnnotation, _) => self.delete_annotation(),
+            (Action::UndoAnnotation, _) => self.undo_annotation(),
+            (Action::Annotations, _) => self.open.annotations.is_open ^= true,
             _ => {}
         }
         if action == Action::Back && self.close_topmost() {
@@ -67,6 +74,7 @@ impl ViewModel {
                 let event = self.open.found.as_ref().and_then(|found| found.events.get(place).copied());
                 event.into_iter().for_each(|event| self.show_found(event));
             }
+            Press::Annotation(place) => self.show_annotation(place),
             Press::Coupling(coupling) => {
                 self.controls.trigger.set_coupling(coupling);
                 self.seen.hud_made_ns = 0;

@@ -115,6 +115,19 @@ pub(crate) enum Action {
     MoveMarker(usize, ToPeak),
     /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
     Harmonics,
+    /// Annotates what lies between the cursors.
+    Annotate,
+    /// Annotates a part of the screen.
+    AnnotatePart(AnnotatedPart),
+    /// Opens a line for the words of the chosen annotation.
+    EditAnnotation,
+    /// The chosen annotation lies between the cursors from now on.
+    MoveAnnotation,
+    DeleteAnnotation,
+    /// Takes the last change of annotations back.
+    UndoAnnotation,
+    /// The table of annotations on or off.
+    Annotations,
     Save(SaveWhat),
     /// Keeps what came last for good, or what a held picture shows, from the ring that records the stream.
     Keep,
@@ -134,6 +147,15 @@ pub(crate) struct ScreenBox {
     pub(crate) times: Option<[f64; 2]>,
     /// Of a lane: 0.0 lower edge, 1.0 upper edge, in any order.
     pub(crate) values: Option<(LaneId, [f64; 2])>,
+}
+
+/// A part of the traces, or of the waterfall.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AnnotatedPart {
+    /// 0.0 left edge, 1.0 right edge of the traces; of a waterfall, 0.0 its last row, 1.0 its first. In any order.
+    pub(crate) times: [f64; 2],
+    /// Of the frequencies on the screen: 0.0 left edge, 1.0 right edge, in any order. `None`: it is of the traces.
+    pub(crate) frequencies: Option<[f64; 2]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,6 +210,10 @@ pub(crate) enum Question {
     File,
     /// What is searched in all of the history.
     Find,
+    /// The words of a new annotation, of the chosen one; which are listed.
+    Annotation,
+    AnnotationWords,
+    AnnotationFilter,
     /// What the receiver is to be tuned to.
     Tuning(Tunable),
 }

@@ -127,7 +127,9 @@ impl ViewModel {
     }
 
     fn set(&mut self, setting: Setting, place: usize) {
-        if setting == Setting::Source {
+        if setting == Setting::Annotations {
+            self.choose_annotation(place);
+        } else if setting == Setting::Source {
             self.show_source(place);
         } else if setting == Setting::Wave {
             if let Some(wave) = self.generator.waves().get(place).cloned() {
@@ -181,6 +183,7 @@ impl ViewModel {
                 };
                 [of("A"), of("B")].concat()
             }
+            Setting::Annotations => self.annotation_entries(),
             setting => self.controls.entries(setting, &self.seen.picture),
         }
     }
@@ -252,7 +255,7 @@ impl Controls {
             }
             Setting::Parts => Vec::new(),
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => Vec::new(),
-            Setting::FindKind | Setting::FindLane => Vec::new(),
+            Setting::FindKind | Setting::FindLane | Setting::Annotations => Vec::new(),
         }
     }
 
@@ -290,7 +293,7 @@ impl Controls {
                 }
             }
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => {}
-            Setting::FindKind | Setting::FindLane => {}
+            Setting::FindKind | Setting::FindLane | Setting::Annotations => {}
         }
     }
 

@@ -214,6 +214,13 @@ impl Controls {
             | Action::MoveMarker(..)
             | Action::Segment(_)
             | Action::Pin
+            | Action::Annotate
+            | Action::AnnotatePart(_)
+            | Action::EditAnnotation
+            | Action::MoveAnnotation
+            | Action::DeleteAnnotation
+            | Action::UndoAnnotation
+            | Action::Annotations
             | Action::Ask(_) => {}
             Action::Choices(_) | Action::Mark(_) | Action::Take | Action::Choose(_) => {}
             Action::GeneratorPause | Action::GeneratorRate(_) => {}

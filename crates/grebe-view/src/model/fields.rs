@@ -3,6 +3,7 @@
 use grebe_scope::{Engineering, parse_quantity};
 use serde::{Deserialize, Serialize};
 
+use super::annotation_words::annotation_color;
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
@@ -37,12 +38,26 @@ pub(crate) enum Field {
     LevelTop,
     /// The label of the trigger that is pinned at a sample index.
     PinLabel(f64),
+    /// Of the chosen annotation.
+    AnnotationLabel,
+    AnnotationComment,
+    AnnotationColor,
+    AnnotationLow,
+    AnnotationHigh,
+    /// Words of the annotations that are listed.
+    AnnotationFilter,
 }
 
 impl Field {
     /// Whether it takes any words, as they are typed.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Field::Name(_) | Field::Unit(_) | Field::PinLabel(_))
+        matches!(self, Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) | Field::AnnotationFilter)
+    }
+
+    fn is_of_annotations(self) -> bool {
+        use Field::{AnnotationColor, AnnotationComment, AnnotationFilter, AnnotationHigh};
+        matches!(self, AnnotationColor | AnnotationComment | AnnotationFilter | AnnotationHigh)
+            || matches!(self, Field::AnnotationLabel | Field::AnnotationLow)
     }
 }
 
@@ -102,6 +117,7 @@ impl ViewModel {
                 let pin = self.controls.pins.list.iter().find(|pin| pin.at == at);
                 pin.map_or(String::new(), |pin| pin.label.clone())
             }
+            _ => self.annotation_field(field),
         }
     }
 
@@ -116,6 +132,9 @@ impl ViewModel {
     /// One line for a person: the text means nothing there.
     pub(crate) fn set_field(&mut self, field: Field, text: &str) -> Result<(), String> {
         let value = self.number_of(field, text)?;
+        if field.is_of_annotations() {
+            return self.set_annotation_field(field, text, value);
+        }
         let some = Some(value).filter(|value| *value > 0.0);
         let short = |length: usize| text.chars().take(length).collect::<String>();
         let trigger = &mut self.controls.trigger.settings;
@@ -178,6 +197,7 @@ impl ViewModel {
                     pin.label = short(LABEL_CHARS_MAX);
                 }
             }
+            _ => {}
         }
         self.seen.hud_made_ns = 0;
         Ok(())
@@ -194,6 +214,10 @@ impl ViewModel {
         let unit_of = |channel: usize| self.controls.lanes.setup(LaneId::real(channel)).unit;
         match field {
             Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) => Ok(0.0),
+            Field::AnnotationLabel | Field::AnnotationComment | Field::AnnotationFilter => Ok(0.0),
+            Field::AnnotationColor => annotation_color(text).map(|_| 0.0),
+            Field::AnnotationLow | Field::AnnotationHigh if text.trim().is_empty() => Ok(0.0),
+            Field::AnnotationLow | Field::AnnotationHigh => number("Hz", |_| true),
             Field::PulseMin
             | Field::PulseMax
             | Field::Dropout

@@ -1,7 +1,9 @@
-//! Who keeps stretches of the stream for good.
+//! Who keeps stretches of the stream, and changes to its annotations, for good.
 
 use std::ops::Range;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, channel};
+
+use grebe_frame::AnnotationEdit;
 
 /// A stretch of the stream that a person wants to keep.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,4 +25,25 @@ pub struct StretchKeeper {
     pub last: String,
     /// Begins to keep a stretch, without waiting. What becomes of it comes as one line for a person.
     pub keep: Box<dyn Fn(KeptStretch) -> Receiver<String> + Send>,
+}
+
+/// Takes changes to the annotations: into the pictures of all who look, and where a recording is shown, into that.
+pub struct Annotator {
+    /// Where they go: `written into x.sigmf-meta`, `kept in this session`.
+    pub place: String,
+    /// Makes a change, without waiting. What became of it comes as one line for a person.
+    pub edit: Box<dyn Fn(AnnotationEdit) -> Receiver<String> + Send>,
+}
+
+impl Annotator {
+    /// One for who looks from afar at what takes no changes.
+    pub fn refusing() -> Annotator {
+        let refuse = |_| {
+            let (tell, told) = channel();
+            // Its receiver is here.
+            let _ = tell.send("not changed: this server takes no annotations".to_owned());
+            told
+        };
+        Annotator { place: "this server takes no annotations".into(), edit: Box::new(refuse) }
+    }
 }

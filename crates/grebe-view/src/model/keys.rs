@@ -112,7 +112,7 @@ const GENERATOR_KEYS: KeyGroup = KeyGroup {
     ],
 };
 
-const KEYS: [KeyGroup; 6] = [
+const KEYS: [KeyGroup; 7] = [
     KeyGroup {
         title: "time",
         keys: &[
@@ -311,6 +311,26 @@ const KEYS: [KeyGroup; 6] = [
                 "`  \\  #",
                 "markers, to a peak, harmonics",
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
+            ),
+        ],
+    },
+    KeyGroup {
+        title: "annotations",
+        keys: &[
+            line(
+                "F2  F8",
+                "annotate between cursors, edit",
+                &[("F2", Action::Annotate), ("F8", Action::EditAnnotation)],
+            ),
+            line(
+                "F4  F9",
+                "table of annotations, undo",
+                &[("F4", Action::Annotations), ("F9", Action::UndoAnnotation)],
+            ),
+            line(
+                "del",
+                "delete the chosen annotation",
+                &[("Delete", Action::DeleteAnnotation), ("Backspace", Action::DeleteAnnotation)],
             ),
         ],
     },

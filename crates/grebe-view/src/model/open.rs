@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::Receiver;
 
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
+
 use super::action::{Question, SaveWhat};
 use super::find_form::FindForm;
 use super::options::Opened;
@@ -24,7 +26,9 @@ pub(crate) struct Open {
     pub(crate) found: Option<Found>,
     /// Another source that is being opened: its place in the menu, and what becomes of it.
     pub(super) opening: Option<(usize, Receiver<Opened>)>,
-    /// What will be said of stretches that are being kept.
+    /// The annotations: their table, the chosen one.
+    pub(crate) annotations: OpenAnnotations,
+    /// What will be said of stretches that are being kept, and of changed annotations.
     pub(super) keeping: Vec<Receiver<String>>,
     /// The list to choose from.
     pub(super) list: Option<OpenList>,
@@ -34,6 +38,19 @@ pub(crate) struct Open {
     pub(super) is_replaced: bool,
     /// A message to be shown for a while, and since when.
     pub(super) message: Option<(String, u64)>,
+}
+
+/// The table of annotations, and the one that is worked on.
+#[derive(Debug, Default)]
+pub(crate) struct OpenAnnotations {
+    pub(crate) is_open: bool,
+    /// Words of those that are listed.
+    pub(crate) filter: String,
+    pub(crate) chosen: Option<StreamAnnotation>,
+    /// One whose words are being asked for.
+    pub(super) draft: Option<StreamAnnotation>,
+    /// What was changed, the last at the end.
+    pub(super) done: Vec<AnnotationEdit>,
 }
 
 /// One line of a list.

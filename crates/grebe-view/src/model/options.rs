@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use super::channel::{ChannelSetup, ThemeChoice};
 use super::controls::{Controls, TriggerOptions};
 use super::generator::GeneratorRemote;
-use super::keeper::StretchKeeper;
+use super::keeper::{Annotator, StretchKeeper};
 use super::receiver::ReceiverRemote;
 use super::session::Session;
 use super::vertical::ValueRange;
@@ -97,6 +97,8 @@ pub struct ViewOptions {
     pub sources: Option<SourceMenu>,
     /// Who keeps stretches of the stream for good, where somebody does.
     pub keeper: Option<StretchKeeper>,
+    /// Who takes changes to the annotations; `None`: they are kept as long as the stream is looked at.
+    pub annotator: Option<Annotator>,
     /// What searches all that is held of the stream, where something does.
     pub finder: Option<Finder>,
     /// What tells the generator of the stream what to make; `None` where nobody can.
@@ -122,6 +124,7 @@ impl ViewOptions {
             open: None,
             sources: None,
             keeper: None,
+            annotator: None,
             finder: None,
             generator: None,
             receiver: None,

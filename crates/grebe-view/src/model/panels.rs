@@ -9,6 +9,7 @@ use crate::data::math::MathOperation;
 use crate::data::trigger::{TriggerCoupling, TriggerKind};
 use crate::model::action::Question;
 use crate::model::action::{Action, Step};
+use crate::model::annotation_words::color_of as annotation_rgb;
 use crate::model::controls::GROUP;
 use crate::model::fields::Field;
 use crate::model::open::Found;
@@ -40,6 +41,10 @@ pub(crate) fn panels(model: &ViewModel) -> Vec<Panel> {
         let close = Widget::pressed("\u{d7}", title, Press::EndFind);
         let rows = find_rows(model).into_iter().chain(found_rows(model)).collect();
         all.push(Panel { name: "find", close, rows });
+    }
+    if model.open.annotations.is_open {
+        let close = close("close  (F4)", Action::Annotations);
+        all.push(Panel { name: "annotations", close, rows: annotation_rows(model) });
     }
     if model.open.is_source_open {
         let close = Widget::pressed("\u{d7}", "close", Press::Source);
@@ -336,6 +341,43 @@ fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     for (place, event) in found.events.iter().enumerate().skip(from).take(LISTED_MAX) {
         let row = Widget::pressed(model.event_words(*event), "show it  ({ and })", Press::Found(place));
         rows.push(vec![Widget { is_on: Some(shown == Some(place)), ..row.is("entry") }]);
+    }
+    rows
+}
+
+/// What is labelled: deeds, the words of the chosen one, and the table.
+pub(crate) fn annotation_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
+    let field =
+        |words: &str, title: &str, field| vec![Widget::label(words), Widget::field(model, title, field)];
+    let chosen = model.open.annotations.chosen.as_ref();
+    let of_chosen = |widget: Widget| Widget { is_off: chosen.is_none(), ..widget };
+    let delete = Widget::button("delete", "delete the chosen  (del)", Action::DeleteAnnotation);
+    let to_cursors = Widget::button("to cursors", "from cursor to cursor", Action::MoveAnnotation);
+    let mut rows = vec![
+        vec![Widget::label(model.annotation_place()).is("status")],
+        vec![
+            Widget::button("new", "annotate between the cursors  (F2)", Action::Annotate),
+            of_chosen(to_cursors),
+            of_chosen(delete),
+            Widget::button("undo", "take the last change back  (F9)", Action::UndoAnnotation),
+        ],
+    ];
+    if chosen.is_some() {
+        rows.push(field("name", "name of the annotation", Field::AnnotationLabel));
+        rows.push(field("comment", "comment of the annotation", Field::AnnotationComment));
+        rows.push(field("colour", "colour of the annotation, as #ff8800", Field::AnnotationColor));
+        rows.push(field("from", "lower frequency of the annotation; empty: none", Field::AnnotationLow));
+        rows.push(field("to", "upper frequency of the annotation; empty: none", Field::AnnotationHigh));
+    }
+    rows.push(field("with", "words of the annotations to list; empty: all", Field::AnnotationFilter));
+    rows.push(vec![Widget::label(model.annotations_counted()).is("status")]);
+    let listed = model.annotation_list().map_or(&[][..], |list| &list.rows);
+    for (place, annotation) in listed.iter().enumerate() {
+        let words = model.annotation_row(annotation);
+        let row = Widget::pressed(words, "show it, and choose it", Press::Annotation(place)).is("entry");
+        let row = Widget { is_on: Some(Some(annotation) == chosen), ..row };
+        let color = annotation_rgb(annotation);
+        rows.push(vec![Widget { color, ..row }]);
     }
     rows
 }

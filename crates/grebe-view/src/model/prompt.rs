@@ -24,6 +24,14 @@ impl ViewModel {
                 Some(receiver) => (receiver.tuned)().text(what),
                 None => return self.say("this stream comes from no receiver that can be tuned".into()),
             },
+            (Question::Annotation, _) => String::new(),
+            (Question::AnnotationWords, _) => match self.annotation_words() {
+                Some(words) => words,
+                None => {
+                    return self.say("no annotation is chosen: take one from the table first (F4)".into());
+                }
+            },
+            (Question::AnnotationFilter, _) => self.open.annotations.filter.clone(),
             (Question::SymbolRate, _) => {
                 let rate = self.controls.symbol_rate_hz;
                 rate.map_or(String::new(), |hz| Engineering::new(hz, "Hz").digits(9).to_string())
@@ -48,6 +56,11 @@ impl ViewModel {
                 "find in all of the history, as grebe find --trigger has it; nothing: no more"
             }
             (Question::Tuning(what), _) => what.question(),
+            (Question::Annotation, _) => {
+                "name of the annotation; behind a semicolon a comment, and a colour as #ff8800"
+            }
+            (Question::AnnotationWords, _) => "name; comment #colour",
+            (Question::AnnotationFilter, _) => "words of the annotations to list; nothing: all",
             (Question::SymbolRate, _) => "symbols a second, as 100k: a point each; nothing: every sample",
             (_, TriggerKind::Pulse) => {
                 "pulses shorter than 20u, longer than 1m.., between 20u..1m; nothing: a division"
@@ -87,6 +100,12 @@ impl ViewModel {
             Question::File => self.open_file(&text),
             Question::Find => self.begin_find(&text),
             Question::Tuning(what) => self.tune(what, &text),
+            Question::Annotation => self.finish_annotation(&text),
+            Question::AnnotationWords => self.reword_annotation(&text),
+            Question::AnnotationFilter => {
+                self.open.annotations.filter = text.clone();
+                Ok(())
+            }
         };
         if let Err(why) = answered {
             self.open.prompt = Some(Prompt { question, text, refused: Some(why) });

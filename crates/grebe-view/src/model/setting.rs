@@ -34,6 +34,8 @@ pub(crate) enum Setting {
     Wave,
     /// Which of the sources that are served is shown.
     Source,
+    /// What to do with annotations, and each of them to go to.
+    Annotations,
 }
 
 impl Setting {
@@ -44,7 +46,7 @@ impl Setting {
 
     /// Whether its lines do something, as often as they are chosen.
     pub(crate) fn is_deed(self) -> bool {
-        self == Setting::Marker
+        matches!(self, Setting::Marker | Setting::Annotations)
     }
 
     pub(crate) fn title(self) -> &'static str {
@@ -70,10 +72,11 @@ impl Setting {
             Setting::FindLane => "search in",
             Setting::Wave => "waveform",
             Setting::Source => "source",
+            Setting::Annotations => "annotations",
         }
     }
 
-    pub(super) const EACH: [Setting; 18] = [
+    pub(super) const EACH: [Setting; 19] = [
         Setting::Source,
         Setting::TriggerMode,
         Setting::TriggerKind,
@@ -92,5 +95,6 @@ impl Setting {
         Setting::MathInput(0),
         Setting::MathInput(1),
         Setting::Wave,
+        Setting::Annotations,
     ];
 }

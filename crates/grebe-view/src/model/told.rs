@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use grebe_frame::StreamAnnotation;
 use grebe_scope::Engineering;
 
 use super::controls::{distance_count, level_count};
 use super::lane_told::LaneTold;
 use super::seen::stream_words::{axis_error_s, axis_words, utc_of};
 use super::view_model::ViewModel;
-use crate::data::picture::Picture;
 use crate::data::samples;
 use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::TriggerSettings;
@@ -60,21 +58,6 @@ impl ViewModel {
         self.seen.picture.changes.iter().map(of).collect()
     }
 
-    /// What somebody labelled, and as such a stretch how far times may be off: from where to where in the picture (0.0 left edge, 1.0
-    /// right edge), and the words.
-    pub(crate) fn annotation_marks(&self) -> Vec<([f64; 2], String)> {
-        let picture = &self.seen.picture;
-        let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
-        let of =
-            |it: &StreamAnnotation| ([part(it.first_sample_index), part(it.end_index())], label_words(it));
-        picture
-            .annotations
-            .iter()
-            .map(|annotation| of(annotation))
-            .chain(uncertain_stretch(picture))
-            .collect()
-    }
-
     /// Stretches of the picture of a recording that is still being copied, from 0 at the left edge to 1 at the right, with the part of
     /// their samples that has come; `None` where it is all there.
     pub(crate) fn arrival_marks(&self) -> Option<Vec<([f64; 2], f32)>> {
@@ -90,20 +73,21 @@ impl ViewModel {
         Some(marks)
     }
 
+    /// How far times may be off: a stretch as long as that, where it can be seen; towards the right edge, where nothing else begins.
+    pub(super) fn uncertain_stretch(&self) -> Option<([f64; 2], String)> {
+        let picture = &self.seen.picture;
+        let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
+        let part = 2.0 * axis_error_s(picture)? * rate_hz / picture.span_samples;
+        let from = (1.0 - part).clamp(0.0, 0.8);
+        (part >= SEEN_PART).then(|| {
+            ([from, (from + part).min(1.0)], format!("times {}", axis_words(picture).unwrap_or_default()))
+        })
+    }
+
     /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
     pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
         let (time, is_precise) = utc_of(&self.seen.picture, index)?;
         Some(time.strftime(if is_precise { "%H:%M:%S%.5f" } else { "%H:%M:%S%.3f" }).to_string())
-    }
-}
-
-fn label_words(annotation: &StreamAnnotation) -> String {
-    let words = annotation.label.as_ref().or(annotation.comment.as_ref());
-    let words = words.map_or("labelled", String::as_str);
-    let edge = |hz: f64| Engineering::new(hz, "Hz").digits(7).to_string();
-    match (annotation.lower_edge_hz, annotation.upper_edge_hz) {
-        (Some(low), Some(high)) => format!("{words} {} \u{2026} {}", edge(low), edge(high)),
-        _ => words.to_owned(),
     }
 }
 
@@ -114,16 +98,6 @@ fn change_words(change: Change) -> String {
         Change::Rate { hz } if hz > 0.0 => Engineering::new(hz, "S/s").digits(7).to_string(),
         Change::Rate { .. } => "rate unknown".into(),
     }
-}
-
-/// As long as the interval in which a time may be, where that can be seen; towards the right edge, where nothing else begins.
-fn uncertain_stretch(picture: &Picture) -> Option<([f64; 2], String)> {
-    let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
-    let part = 2.0 * axis_error_s(picture)? * rate_hz / picture.span_samples;
-    let from = (1.0 - part).clamp(0.0, 0.8);
-    (part >= SEEN_PART).then(|| {
-        ([from, (from + part).min(1.0)], format!("times {}", axis_words(picture).unwrap_or_default()))
-    })
 }
 
 /// A pixel or two.
@@ -139,6 +113,7 @@ mod tests {
     use crate::data::feed::ScopeFeed;
     use crate::data::lane::LaneId;
     use crate::data::status::SourceStatus;
+    use crate::model::annotations::AnnotationMark;
     use crate::model::channel::ChannelSetup;
     use crate::model::options::ViewOptions;
     use crate::model::session::Session;
@@ -234,13 +209,15 @@ mod tests {
         assert!(model.annotation_marks().is_empty(), "far less than a pixel");
         // A millisecond at 1 kS/s is one sample.
         model.seen.picture.span_samples = 1.0;
-        let [([from, to], words)] = &model.annotation_marks()[..] else { panic!() };
+        let [AnnotationMark { parts: [from, to], words, .. }] = &model.annotation_marks()[..] else {
+            panic!()
+        };
         assert!(
             (to - from - 0.08).abs() < 1e-9 && *to <= 1.0 && words.contains("40"),
             "{from} to {to}: {words}"
         );
         model.seen.picture.span_samples = 0.01;
-        assert_eq!(model.annotation_marks()[0].0, [0.0, 1.0]);
+        assert_eq!(model.annotation_marks()[0].parts, [0.0, 1.0]);
     }
 
     #[test]

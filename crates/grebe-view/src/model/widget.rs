@@ -25,6 +25,8 @@ pub(crate) enum Press {
     Found(usize),
     /// Keeps a trigger in the list, or no longer.
     Pin(f64),
+    /// Goes to an annotation of the list, and chooses it.
+    Annotation(usize),
     /// The part of the signal that the trigger sees.
     Coupling(TriggerCoupling),
     EndFind,

@@ -23,7 +23,7 @@ pub(super) struct Drawn {
     ticks: Vec<(f64, String)>,
     /// Where the stream became another, and what somebody said of stretches of it.
     marks: Vec<(f64, String)>,
-    notes: Vec<(f64, f64, String)>,
+    notes: Vec<(f64, f64, String, Option<Rgb>)>,
     trigger: Option<f64>,
     /// The lane and the heights of the trigger's levels.
     levels: Option<(LaneId, Vec<f64>)>,
@@ -84,7 +84,7 @@ impl Drawn {
             marks: model.change_marks().into_iter().map(|(at, words)| (rounded(at), words)).collect(),
             notes: {
                 let notes = model.annotation_marks().into_iter();
-                notes.map(|([from, to], words)| (rounded(from), rounded(to), words)).collect()
+                notes.map(|it| (rounded(it.parts[0]), rounded(it.parts[1]), it.words, it.color)).collect()
             },
             trigger: marks.part.map(rounded),
             levels: marks.levels.first().and_then(|&(lane, _)| {

@@ -51,6 +51,8 @@ pub(super) struct Waterfall {
     ages: Vec<(f64, String)>,
     /// Heights of the bar of levels.
     levels: Vec<(f64, String)>,
+    /// What is labelled: its left, right, upper and lower edge as parts of the waterfall from there, and its words.
+    marks: Vec<([f64; 4], String, Option<Rgb>)>,
 }
 
 /// What one lane over another stands on.
@@ -144,6 +146,13 @@ impl Waterfall {
             ticks: frequencies(model, width),
             ages: ages.unwrap_or_default(),
             levels: placed(range, &levels, "dB"),
+            marks: {
+                let marks = model.waterfall_marks().into_iter();
+                let place = |[left, right]: [f64; 2], [top, bottom]: [f64; 2]| {
+                    [left, right, top, bottom].map(rounded)
+                };
+                marks.map(|it| (place(it.parts, it.rows), it.words, it.color)).collect()
+            },
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::far::items::SAMPLES_MAX;
 use crate::far::{ChannelMeaning, FarMessage, FarOffer, FarSession, Greeting, Refusal, Right};
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
+use crate::model::keeper::Annotator;
 use crate::model::keys::{all_keys, key_action};
 use crate::model::options::ViewOptions;
 use crate::model::options::{Opened, SourceMenu};
@@ -329,6 +330,7 @@ fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Sha
     let controls = offer.controls.for_viewer(right, &shared.changed);
     (options.generator, options.receiver, options.keeper) =
         (controls.generator, controls.receiver, controls.keeper);
+    options.annotator = controls.annotator.or_else(|| Some(Annotator::refusing()));
     options.finder = offer.finder.clone().map(|finder| unhurried(finder, Arc::clone(shared)));
     let files = Arc::clone(shared);
     options.store = Some(Box::new(move |name, content| {

@@ -5,6 +5,7 @@ use grebe_scope::raster::{self, Axis, Cursor, Lane, Layer, Theme, Trace};
 
 use crate::data::picture::LaneColumns;
 use crate::error::Error;
+use crate::model::annotations::WaterfallMark;
 use crate::model::channel::ChannelSetup;
 use crate::model::controls::Show;
 use crate::model::harmonics::Harmonic;
@@ -91,7 +92,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     let arrived = model.arrival_marks();
     // A label stands where its stretch begins; a second line where it ends.
     let annotations = model.annotation_marks().into_iter();
-    let annotations = annotations.flat_map(|([from, to], words)| [(from, words), (to, String::new())]);
+    let annotations = annotations.flat_map(|it| [(it.parts[0], it.words), (it.parts[1], String::new())]);
     let mut changes = model.change_marks();
     changes.extend(annotations.filter(|(part, _)| (0.0..=1.0).contains(part)));
     let picture = raster::Picture {
@@ -229,7 +230,10 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
         color = channel_color(model, waterfall.channel, &theme);
     }
     let times = model.waterfall_times().unwrap_or(ValueRange { bottom: 0.0, top: 0.0 });
-    let header: Vec<&str> = words.as_deref().into_iter().collect();
+    let marks = model.waterfall_marks();
+    marks.iter().for_each(|mark| outline(&mut cells, columns, mark));
+    let names = marks.iter().map(|mark| mark.words.as_str()).filter(|words| !words.is_empty());
+    let header: Vec<&str> = words.as_deref().into_iter().chain(names.take(NAMES_MAX)).collect();
     let lane: Lane<'_, f32> = Lane {
         color: Some(color),
         unit: model.seen.picture.axis_unit(),
@@ -249,6 +253,27 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
 /// Room for the bar of levels: spectrum and waterfall have one axis.
 fn levels_width(model: &ViewModel) -> u32 {
     if model.controls.show.waterfall { raster::LEVELS_WIDTH } else { 0 }
+}
+
+/// Draws the edges of a box into the cells of a waterfall.
+fn outline(cells: &mut [f32], columns: usize, mark: &WaterfallMark) {
+    let rows = cells.len() / columns.max(1);
+    if rows == 0 {
+        return;
+    }
+    let place = |part: f64, count: usize| ((part * count as f64) as usize).min(count - 1);
+    let [top, bottom] = mark.rows.map(|part| place(part, rows));
+    let [left, right] = mark.parts.map(|part| place(part, columns));
+    for row in top..=bottom {
+        let is_edge = row == top || row == bottom;
+        let cells = &mut cells[row * columns..][left..=right];
+        let last = cells.len() - 1;
+        cells
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, _)| is_edge || *at == 0 || *at == last)
+            .for_each(|(_, cell)| *cell = 1.0);
+    }
 }
 
 /// One lane over another, in a plot as wide as the others: its axes reach as far as they must for circles to be round.
@@ -281,6 +306,8 @@ pub(super) fn xy_size(width: u32, height: u32) -> (usize, usize) {
     (raster::plot_columns(width), (height.saturating_sub(XY_FRAME) as usize).max(1))
 }
 
+/// Names of boxes above a waterfall.
+const NAMES_MAX: usize = 8;
 /// Above and below the plot of a part, in pixels.
 const XY_FRAME: u32 = 56;
 

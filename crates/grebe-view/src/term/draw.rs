@@ -239,8 +239,7 @@ impl<'a> ScopeScreen<'a> {
             }
         }
         let labels = self.model.annotation_marks().into_iter();
-        let labels =
-            labels.map(|([from, _], words)| (from, words)).filter(|(from, _)| (0.0..1.0).contains(from));
+        let labels = labels.map(|it| (it.parts[0], it.words)).filter(|(from, _)| (0.0..1.0).contains(from));
         for (part, words) in self.model.change_marks().into_iter().chain(labels) {
             let x = plot.x + ((part * f64::from(plot.width)) as u16).min(plot.width - 1);
             for y in plot.top()..plot.bottom() {

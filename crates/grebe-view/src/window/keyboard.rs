@@ -49,6 +49,7 @@ impl ScopePanes {
                         ("wheel", "time span, frequency range"),
                         ("drag", "back / forward; levels, cursors, panes"),
                         ("shift drag", "zoom into a box; or with the right button"),
+                        ("ctrl drag", "annotate a stretch; shift on the waterfall a box"),
                         ("strip below", "click or drag: there in the history"),
                         ("... left", "scale and position of a channel"),
                         ("click a name", "settings of the channel"),
@@ -110,6 +111,12 @@ fn key_name(key: egui::Key) -> Option<&'static str> {
         egui::Key::Home => "Home",
         egui::Key::Escape => "Escape",
         egui::Key::Enter => "Enter",
+        egui::Key::Delete => "Delete",
+        egui::Key::Backspace => "Backspace",
+        egui::Key::F2 => "F2",
+        egui::Key::F4 => "F4",
+        egui::Key::F8 => "F8",
+        egui::Key::F9 => "F9",
         _ => return None,
     })
 }

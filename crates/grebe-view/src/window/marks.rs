@@ -6,6 +6,7 @@ use super::labels::{label_font, name_slider, value_tag};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::data::lane::LaneId;
+use crate::model::annotations::AnnotationMark;
 use crate::model::readout::Row;
 
 impl ScopePanes {
@@ -46,11 +47,12 @@ impl ScopePanes {
         let x = |part: f64| plot.left() + plot.width() * part.clamp(0.0, 1.0) as f32;
         let mut free_from = [plot.left(); LABEL_ROWS];
         let mut marks = self.model.annotation_marks();
-        marks.sort_by(|a, b| a.0[0].total_cmp(&b.0[0]));
-        for ([from, to], words) in marks {
+        marks.sort_by(|a, b| a.parts[0].total_cmp(&b.parts[0]));
+        for AnnotationMark { parts: [from, to], words, color: own, is_chosen } in marks {
+            let color = own.map_or(color, |[r, g, b]| Color32::from_rgb(r, g, b));
             let (left, right) = (x(from), x(to).max(x(from) + 1.0));
             let stretch = Rect::from_x_y_ranges(left..=right, plot.y_range());
-            ui.painter().rect_filled(stretch, 0.0, color.gamma_multiply(0.08));
+            ui.painter().rect_filled(stretch, 0.0, color.gamma_multiply(if is_chosen { 0.2 } else { 0.08 }));
             let bar = Rect::from_x_y_ranges(left..=right, plot.top()..=plot.top() + 3.0);
             ui.painter().rect_filled(bar, 0.0, color);
             let galley = ui.painter().layout_no_wrap(words, label_font(), color);

@@ -44,6 +44,10 @@ pub(super) struct ScopePanes {
     pub(super) lanes_selected: Option<LaneId>,
     /// Where a box was begun, while it is drawn.
     pub(super) box_from: Option<Pos2>,
+    /// Whether it is to be annotated, instead of zoomed into.
+    pub(super) is_box_annotated: bool,
+    /// Where a box was begun on the waterfall, while it is drawn.
+    pub(super) waterfall_box: Option<Pos2>,
     /// How far from the middle of what is shown the strip with all of the history was taken hold of.
     pub(super) overview_grip: f32,
     /// Widths of what stands in the rows of the head, in the last frame.
@@ -89,6 +93,8 @@ impl ScopePanes {
             lanes_offset: 0.0,
             lanes_selected: None,
             box_from: None,
+            is_box_annotated: false,
+            waterfall_box: None,
             overview_grip: 0.0,
             buttons_width: 600.0,
             facts_width: 400.0,

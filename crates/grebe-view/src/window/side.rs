@@ -20,6 +20,7 @@ impl ScopePanes {
             || show.segments
             || self.model.open.found.is_some()
             || self.model.open.find_form.is_some()
+            || self.model.open.annotations.is_open
         {
             WIDTH
         } else {
@@ -43,6 +44,7 @@ impl ScopePanes {
                     self.segment_panel(ui);
                 }
                 self.found_panel(ui);
+                self.annotation_panel(ui);
             });
         });
     }

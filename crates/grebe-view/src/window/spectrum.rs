@@ -175,7 +175,7 @@ impl ScopePanes {
     /// Wheel and drag on the frequency axis, double click for all of it; returns where the pointer hovers.
     fn frequency_pointer(&mut self, ui: &mut egui::Ui, area: Rect, plot: Rect, id: &str) -> Option<Pos2> {
         let response = ui.interact(area, self.id.with(id), Sense::click_and_drag());
-        if response.dragged() {
+        if response.dragged() && self.waterfall_box.is_none() {
             self.model.pan_spectrum(f64::from(-response.drag_delta().x / plot.width()));
         }
         if response.double_clicked() {
@@ -205,6 +205,7 @@ impl ScopePanes {
             return response;
         }
         let theme = self.theme();
+        self.annotate_waterfall(ui, plot);
         self.frequency_pointer(ui, area, plot, "waterfall");
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
@@ -218,6 +219,7 @@ impl ScopePanes {
                 ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
             }
         }
+        self.waterfall_annotations(ui, plot);
         if let Some(times) = self.model.waterfall_times() {
             let unit = self.model.seen.picture.axis_unit();
             let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;

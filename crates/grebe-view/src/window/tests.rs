@@ -1,5 +1,6 @@
 //! The window's content, driven without a window.
 
+mod annotating;
 mod channels;
 mod choosing;
 mod finding;

@@ -4,15 +4,16 @@ use eframe::egui::{self, PointerButton, Pos2, Rect, StrokeKind};
 
 use super::lanes::color32;
 use super::panes::ScopePanes;
-use crate::model::action::{Action, ScreenBox};
+use crate::model::action::{Action, AnnotatedPart, ScreenBox};
 
 impl ScopePanes {
     /// Draws a box with the right button, or with shift; returns whether one is being drawn. Escape gives it up.
     pub(super) fn zoom_box(&mut self, ui: &egui::Ui, response: &egui::Response, plot: Rect) -> bool {
         if response.drag_started() {
-            let is_box =
-                response.drag_started_by(PointerButton::Secondary) || ui.input(|input| input.modifiers.shift);
+            let is_box = response.drag_started_by(PointerButton::Secondary)
+                || ui.input(|input| input.modifiers.shift || input.modifiers.command);
             let began = ui.input(|input| input.pointer.press_origin());
+            self.is_box_annotated = ui.input(|input| input.modifiers.command);
             self.box_from = began.filter(|began| is_box && plot.contains(*began));
         }
         let Some(from) = self.box_from else { return false };
@@ -42,6 +43,9 @@ impl ScopePanes {
         let count = self.model.seen.picture.lanes.len();
         let time = |x: f32| f64::from((x - plot.left()) / plot.width());
         let times = (drawn.width() >= SIDE_MIN).then(|| [time(drawn.left()), time(drawn.right())]);
+        if let Some(times) = times.filter(|_| self.is_box_annotated) {
+            return self.model.act(Action::AnnotatePart(AnnotatedPart { times, frequencies: None }));
+        }
         let is_overlay = self.model.controls.show.overlay;
         let place = match is_overlay {
             true => Some(self.model.front_lane()),

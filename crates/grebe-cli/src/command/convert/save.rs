@@ -6,7 +6,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_recording::{Error, SampleFile, SaveOptions, is_csv};
+use grebe_recording::{
+    Annotation, AnnotationEdit, Error, GapPolicy, SampleFile, SaveOptions, is_csv, is_recording,
+};
 
 use crate::cli::Convert;
 use crate::ending::Ending;
@@ -44,13 +46,15 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
     let samples = file.len_samples();
     let saved = with_progress(&save.done_samples, samples, || file.save_as(to, &save, &interrupt::cancel()));
     let files = saved.inspect_err(|error| report_resumable(error, to))?;
+    // Those of what was there before.
+    SampleFile::forget_annotations(files.first().map_or(to, PathBuf::as_path));
     let (channels, format) = (file.channels(), file.format());
     let plural = if channels == 1 { "" } else { "s" };
     let first = files.first().map_or(to, PathBuf::as_path);
     let (labels, gaps) = (file.annotations().len(), file.gaps().count());
     let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
     if labels > 0 && !holds_labels {
-        note!("grebe: {} cannot store annotations: skipped {labels}", first.display());
+        note!("grebe: {} cannot store annotations: {}", first.display(), beside(&file, options, first)?);
     }
     let is_wav = first.extension().is_some_and(|it| it.eq_ignore_ascii_case("wav"));
     if let Some(hertz) = file.description(0).and_then(|it| it.centre_frequency_hz)
@@ -80,6 +84,29 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
     };
     note!("wrote {samples} samples of {channels} channel{plural} ({format}) to {}{before}", first.display());
     Ok(Ending::Good)
+}
+
+/// Writes the annotations beside a file that cannot store them; what became of them.
+fn beside(file: &SampleFile, options: &Convert, to: &Path) -> Result<String> {
+    let (zeros, labels) = (options.gaps == GapPolicy::Zeros, file.annotations().len());
+    let base = file.segments()[0].first_sample_index;
+    if !is_recording(to) || zeros && file.stream_count() > 1 {
+        return Ok(format!("skipped {labels}"));
+    }
+    let placed = |it: &Annotation| {
+        let place = |position: u64| {
+            let segment = file.segment_at(position);
+            if zeros { segment.first_sample_index - base + (position - segment.position) } else { position }
+        };
+        let last = it.length_samples.checked_sub(1).map(|last| place(it.position + last) + 1);
+        let position = place(it.position);
+        let length_samples = last.map_or(0, |end| end - position);
+        AnnotationEdit::Add(Annotation { position, length_samples, fields: it.fields.clone() })
+    };
+    let edits: Vec<_> = file.annotations().iter().map(placed).collect();
+    let done = SampleFile::edit_annotations(to, &edits)?;
+    let place = done.places.first().map_or(to, PathBuf::as_path);
+    Ok(format!("wrote {labels} to {}", place.display()))
 }
 
 /// Reports that the same command can resume.

@@ -59,6 +59,7 @@ fn controls(shown: &Shown) -> SharedControls {
         generator: generator.lock().unwrap_or_else(PoisonError::into_inner).take(),
         receiver: receiver.lock().unwrap_or_else(PoisonError::into_inner).take(),
         keeper: keeper.as_ref().map(RingSaver::for_scope),
+        annotator: Some(shown.annotator()),
     })
 }
 

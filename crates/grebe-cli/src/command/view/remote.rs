@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use grebe_remote::{Channel, Config, Error, Hello, Meet, Remote, Settings};
 use grebe_serve::{FarPipes, FarViewer, NoPipes, connect, view_pipe};
 use grebe_stages::Uri;
-use grebe_view::{ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
+use grebe_view::{Annotator, ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 
 use super::outcome::print;
 use super::settings::{initial, surface};
@@ -155,6 +155,7 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &V
         generator: Mutex::new(controls.generator),
         receiver: Mutex::new(controls.receiver),
         far_keeper: Mutex::new(controls.keeper),
+        far_annotator: Mutex::new(Some(controls.annotator.unwrap_or_else(Annotator::refusing))),
         finder: viewer.finder().cloned(),
         name,
         ..Show::default()

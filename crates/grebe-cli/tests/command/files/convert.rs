@@ -37,11 +37,13 @@ fn convert_takes_parts_channels_formats_and_rates() {
     assert!(status == Some(1) && said.contains("--gaps zeros"), "{said}");
     let (status, said) = converted(&[&gap, &place("a.wav"), "--gaps", "zeros", "--channels", "2"]);
     assert!(
-        status == Some(0) && said.contains("90 samples in 1 gaps") && said.contains("skipped 1"),
+        status == Some(0) && said.contains("90 samples in 1 gaps") && said.contains("wrote 1 to"),
         "{said}"
     );
     let expected: Vec<i16> = (1..=4).chain([0; 90]).chain(5..=10).map(|sample| -sample).collect();
     assert_eq!(samples("a.wav", 0), expected);
+    let labels = SampleFile::open(place("a.wav")).unwrap().annotations().to_vec();
+    assert_eq!((labels[0].position, labels[0].length_samples), (95, 3), "zeros stand for the gap");
     let (status, said) = converted(&[&gap, &place("b.npy"), "--start", "95ms", "--duration", "3ms"]);
     assert_eq!((status, samples("b.npy", 1)), (Some(0), vec![-6, -7, -8]), "{said}");
     let (status, said) = converted(&[

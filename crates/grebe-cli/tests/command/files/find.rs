@@ -202,8 +202,4 @@ fn find_writes_annotations_once_that_the_recording_then_has() {
     let places: Vec<_> = opened.annotations().iter().map(|it| (it.position, it.length_samples)).collect();
     assert_eq!(places, [(20, 5), (120, 5)]);
     assert_eq!(opened.annotations()[0].fields["core:label"], "burst");
-    let wav = example("ecg.wav").display().to_string();
-    let said = run(&["find", &wav, "--trigger", "gap", "--annotate"]);
-    assert_eq!(said.status.code(), Some(1));
-    assert!(text(&said.stderr).contains("annotations are written into SigMF only"), "{}", text(&said.stderr));
 }

@@ -8,6 +8,8 @@ use super::super::create::{metadata, prepare};
 use super::super::layout::Base;
 use super::super::metadata::{Metadata, State};
 use super::*;
+use grebe_frame::AnnotationEdit;
+
 use crate::{Cancel, repair, verify};
 
 /// Opens every file as a reader would; returns the errors of those refused.
@@ -180,7 +182,8 @@ fn recordings_without_their_collection_are_one_where_they_say_so() {
     assert!(error.contains("x.sigmf-collection: No such file"), "{error}");
     // Labels bring it back.
     let label = crate::Annotation { position: 3, length_samples: 1, fields: Default::default() };
-    assert_eq!(SampleFile::annotate(&path, &[label]).unwrap(), 1);
+    let label = [AnnotationEdit::Add(label)];
+    assert_eq!(SampleFile::edit_annotations(&path, &label).unwrap().added, 1);
     assert_eq!(contradictions(folder.path()), [""; 0]);
     assert!(collection.exists() && SampleFile::open(&path).unwrap().notes().is_empty());
     // Another recording takes their place whole.

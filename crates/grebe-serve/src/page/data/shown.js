@@ -39,7 +39,7 @@
  * @property {[number, string, Rgb][]} harmonics
  * @property {[number, Rgb][]} colors of channels
  * @property {string} empty
- * @typedef {{words: string, controls: Widget[], zoom: [number, number], bottom: number, top: number, ticks: Labels, ages: Labels, levels: Labels}} WaterfallShown
+ * @typedef {{words: string, controls: Widget[], zoom: [number, number], bottom: number, top: number, ticks: Labels, ages: Labels, levels: Labels, marks: [[number, number, number, number], string, import("../draw/theme.js").Rgb | null][]}} WaterfallShown
  * @typedef {{words: string, controls: Widget[], place: [number, number, number, number] | null, across: Labels, upwards: Labels}} XyShown left, right, lower and upper edge of the cells
  *
  * @typedef {{name: string, columns: string[], rows: [Rgb, string[]][]}} Table
@@ -57,7 +57,7 @@
  * @property {string | null} density
  * @property {Labels} ticks
  * @property {Labels} marks
- * @property {[number, number, string][]} notes
+ * @property {[number, number, string, import("../draw/theme.js").Rgb | null][]} notes
  * @property {number | null} trigger
  * @property {[string, number[]] | null} levels
  * @property {Labels} cursors

@@ -107,12 +107,13 @@ export function drawPlot(ctx, scene) {
   }
   ctx.restore();
   if (shown.density) pen.text(shown.density, area.x + area.width - pen.px(16), area.y + pen.px(10), theme.dim, "right");
-  for (const [from, to, words] of shown.notes) {
+  for (const [from, to, words, own] of shown.notes) {
     const [left, right] = [Math.max(x(from), area.x), Math.min(Math.max(x(to), x(from) + 1), area.x + area.width)];
     if (right <= left) continue;
-    ctx.fillStyle = css(theme.cursor, 0.08);
+    const color = own ?? theme.cursor;
+    ctx.fillStyle = css(color, 0.08);
     ctx.fillRect(left, area.y, right - left, area.height);
-    pen.tag(words, left - pen.px(4), area.y + pen.px(12), area, theme.cursor, theme);
+    pen.tag(words, left - pen.px(4), area.y + pen.px(12), area, color, theme);
   }
   for (const [part, words] of shown.marks.filter(([part]) => isInside(part))) {
     pen.dashed(x(part), area.y, x(part), area.y + area.height, css(theme.dim));

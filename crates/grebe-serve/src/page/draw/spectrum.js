@@ -116,6 +116,14 @@ export class WaterfallView {
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(this.#image.canvas, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
     pen.levels(area, shown.ages, theme);
+    for (const [[left, right, top, bottom], words, own] of shown.marks) {
+      const color = own ?? theme.cursor;
+      const [from, to] = [area.x + at(left) * area.width, area.x + at(right) * area.width];
+      const [above, below] = [area.y + top * area.height, area.y + bottom * area.height];
+      ctx.strokeStyle = css(color);
+      ctx.strokeRect(from, above, Math.max(to - from, 1), Math.max(below - above, 1));
+      if (words !== "") pen.text(words, Math.max(from, area.x) + pen.px(4), above + pen.px(8), color, "left");
+    }
   }
 }
 

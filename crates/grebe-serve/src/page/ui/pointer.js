@@ -3,7 +3,7 @@
 /**
  * @typedef {import("./scope.js").Scope} Scope
  * @typedef {{x: number, y: number}} Point in device pixels
- * @typedef {{kind: "pan" | "box" | "level" | "place"} | {kind: "cursor" | "value", which: number}} Grip what is moved
+ * @typedef {{kind: "pan" | "box" | "note" | "level" | "place"} | {kind: "cursor" | "value", which: number}} Grip what is moved
  */
 
 export class PlotPointer {
@@ -48,7 +48,7 @@ export class PlotPointer {
     this.#element.focus({ preventScroll: true });
     this.#down.set(event.pointerId, this.#at(event));
     [this.#grip, this.#moved] = [this.#gripAt(event), 0];
-    if (this.#grip.kind === "box") this.box = { from: this.#part(event), to: this.#part(event) };
+    if (this.#grip.kind === "box" || this.#grip.kind === "note") this.box = { from: this.#part(event), to: this.#part(event) };
   }
 
   /** @param {PointerEvent} event @returns {Grip} */
@@ -64,6 +64,7 @@ export class PlotPointer {
       if (which >= 0) return { kind: "cursor", which };
       if (value >= 0) return { kind: "value", which: value };
     }
+    if (event.ctrlKey || event.metaKey) return { kind: "note" };
     return { kind: event.shiftKey || event.button === 2 ? "box" : "pan" };
   }
 
@@ -85,7 +86,7 @@ export class PlotPointer {
     if (grip.kind === "pan") {
       const { left, samples } = scope.stretch();
       this.#show(left + samples + ((before.x - x) / placed.area.width) * samples, samples);
-    } else if (grip.kind === "box" && this.box) this.box.to = part;
+    } else if ((grip.kind === "box" || grip.kind === "note") && this.box) this.box.to = part;
     else if (grip.kind === "level" && placed.level) this.#say({ level: height(placed.level.band) });
     else if (grip.kind === "place") this.#say({ place: part });
     else if (grip.kind === "cursor") this.#say({ cursor: { which: grip.which, at: part } });
@@ -131,7 +132,8 @@ export class PlotPointer {
 
   /** @param {PointerEvent} event */
   #released(event) {
-    const wasBox = this.#grip?.kind === "box" && this.box;
+    const kind = this.#grip?.kind;
+    const wasBox = (kind === "box" || kind === "note") && this.box;
     this.#down.delete(event.pointerId);
     if (event.pointerType !== "mouse") this.#hovers(null);
     if (this.#down.size > 0) return;
@@ -139,7 +141,8 @@ export class PlotPointer {
     if (!wasBox || !this.box) return;
     const { from, to } = this.box;
     this.box = null;
-    if (Math.abs(to - from) > 0.005) this.#scope.do({ act: { zoom: { times: [from, to], values: null } } });
+    const act = kind === "note" ? { annotate_part: { times: [from, to], frequencies: null } } : { zoom: { times: [from, to], values: null } };
+    if (Math.abs(to - from) > 0.005) this.#scope.do({ act });
     this.#scope.redraw();
   }
 
@@ -196,8 +199,8 @@ export class PlotPointer {
   }
 }
 
-/** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers */
-export function followFrequencies(scope, element, hovers, markers) {
+/** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers @param {((times: number[], frequencies: number[]) => void) | null} boxed */
+export function followFrequencies(scope, element, hovers, markers, boxed = null) {
   /** The marker that is moved. */
   let held = -1;
   /** @type {Map<number, number>} */
@@ -212,12 +215,30 @@ export function followFrequencies(scope, element, hovers, markers) {
     const left = Math.min(Math.max(from + (to - from) * at - width * at, 0), 1 - width);
     scope.zoomFrequencies([left, left + width]);
   };
+  /** With shift or the right button, a box to be annotated: where it was begun. @type {[number, number] | null} */
+  let box = null;
+  const heightOf = (/** @type {PointerEvent} */ event) => {
+    const { top, height } = element.getBoundingClientRect();
+    return 1 - (event.clientY - top) / height;
+  };
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
+    if (boxed && (event.shiftKey || event.button === 2)) {
+      box = [partOf(event), heightOf(event)];
+      return;
+    }
     const part = partOf(event);
     held = markers().findIndex(([at]) => Math.abs(at - part) * scope.frequencyArea(element)[1] < GRIP_PX);
     down.set(event.pointerId, part);
   });
+  element.addEventListener("pointerup", (event) => {
+    if (!box) return;
+    const [part, height] = box;
+    box = null;
+    const [times, frequencies] = [[height, heightOf(event)], [part, partOf(event)]];
+    if (Math.abs(times[1] - times[0]) + Math.abs(frequencies[1] - frequencies[0]) > 0.01) boxed(times, frequencies);
+  });
+  element.addEventListener("contextmenu", (event) => boxed && event.preventDefault());
   element.addEventListener("pointermove", (event) => {
     hovers({ x: (event.clientX - element.getBoundingClientRect().left) * scope.pixelRatio });
     const before = down.get(event.pointerId);

@@ -1,14 +1,16 @@
 //! Controls of a source, by who may use them.
 
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
+
 use super::*;
 use crate::model::generator::{GeneratorRemote, GeneratorWish};
-use crate::model::keeper::{KeptStretch, StretchKeeper};
+use crate::model::keeper::{Annotator, KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 
 /// A source whose generator, receiver and keeper note what they are told.
 fn controlled(noted: &Arc<Mutex<Vec<String>>>) -> SharedControls {
     let note = |noted: &Arc<Mutex<Vec<String>>>, words: String| noted.lock().unwrap().push(words);
-    let (told, tuned, kept) = (noted.clone(), noted.clone(), noted.clone());
+    let (told, tuned, kept, edited) = (noted.clone(), noted.clone(), noted.clone(), noted.clone());
     let now = Arc::new(Mutex::new(Tuned { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None }));
     let later = now.clone();
     SharedControls::new(SourceControls {
@@ -39,6 +41,15 @@ fn controlled(noted: &Arc<Mutex<Vec<String>>>) -> SharedControls {
                 told
             }),
         }),
+        annotator: Some(Annotator {
+            place: "written into x.sigmf-meta".into(),
+            edit: Box::new(move |edit| {
+                note(&edited, format!("{:?}", edit.each(|it| it.label.clone().unwrap_or_default())));
+                let (said, told) = std::sync::mpsc::channel();
+                said.send("written into x.sigmf-meta".into()).unwrap();
+                told
+            }),
+        }),
     })
 }
 
@@ -51,8 +62,10 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
     let screen = || KeptStretch::Screen { samples: 10..20, rate_hz: 1e3 };
     let mut pair = pair_with(&there, controls.clone(), Right::Control);
     pair.carry();
-    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
+    let SourceControls { generator, receiver, keeper, annotator } = pair.scope.controls();
     let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
+    let annotator = annotator.unwrap();
+    assert_eq!(annotator.place, "written into x.sigmf-meta");
     assert_eq!(generator.waves, ["sine", "square"]);
     assert_eq!(((receiver.tuned)().frequency_hz, keeper.last.as_str()), (1e8, "the last 20 s"));
     (generator.tell)(GeneratorWish::Wave("square".into())).unwrap();
@@ -72,6 +85,15 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
     );
     assert_eq!(told.try_recv().unwrap(), "kept in x.sigmf-meta");
     assert_eq!(pair.session.take_changed().unwrap(), "samples 10 to 20 kept");
+    let burst = || StreamAnnotation { label: Some("burst".into()), ..StreamAnnotation::default() };
+    let told = (annotator.edit)(AnnotationEdit::Add(burst()));
+    let long = StreamAnnotation { comment: Some("x".repeat(2_000)), ..burst() };
+    let too_long = (annotator.edit)(AnnotationEdit::Replace { before: burst(), after: long });
+    pair.carry();
+    assert_eq!(noted.lock().unwrap().last().unwrap(), "Add(\"burst\")");
+    assert_eq!(told.try_recv().unwrap(), "written into x.sigmf-meta");
+    assert!(too_long.try_recv().unwrap().contains("too long"));
+    assert_eq!(pair.session.take_changed().unwrap(), "an annotation added");
     // What the source refuses comes back in words.
     (generator.tell)(GeneratorWish::Rate(2e6)).unwrap();
     pair.carry();
@@ -82,8 +104,10 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
     noted.lock().unwrap().clear();
     let mut pair = pair_with(&there, controls, Right::Look);
     pair.carry();
-    let SourceControls { generator, receiver, keeper } = pair.scope.controls();
+    let SourceControls { generator, receiver, keeper, annotator } = pair.scope.controls();
     let (generator, receiver, keeper) = (generator.unwrap(), receiver.unwrap(), keeper.unwrap());
+    let edit = annotator.unwrap().edit;
+    assert!(edit(AnnotationEdit::Remove(burst())).try_recv().unwrap().contains("--control"));
     for refused in [(generator.tell)(GeneratorWish::TogglePause), (receiver.tune)(tuned)] {
         assert!(refused.unwrap_err().contains("--control"));
     }
@@ -94,6 +118,7 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
         r#"{"wave":"sine"}"#,
         r#"{"tune":{"frequency_hz":1,"rate_hz":1}}"#,
         r#"{"keep":{"number":1}}"#,
+        r#"{"annotate":{"number":2,"edit":{"add":{"core:sample_start":5,"core:label":"x"}}}}"#,
     ] {
         pair.session.take(&format!(r#"{{"control":{wish}}}"#), monotonic_ns()).unwrap();
     }

@@ -58,7 +58,7 @@ fn every_look_is_as_it_was_designed() {
 }
 
 /// `None` where there is no Vulkan in software.
-fn renderer() -> Option<WgpuTestRenderer> {
+pub(super) fn renderer() -> Option<WgpuTestRenderer> {
     if !has_software_vulkan() {
         return None;
     }

@@ -1,0 +1,219 @@
+//! The annotations of a stream: those that it says, and what people who look at it changed.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
+use serde::{Deserialize, Serialize};
+
+/// Which annotations a list has.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AnnotationQuery {
+    /// Those with all of these words in their label or comment.
+    pub(crate) words: String,
+    /// Where more match than a list has: those next to this sample.
+    pub(crate) around: u64,
+}
+
+/// Annotations of all of the stream, by their start.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct AnnotationList {
+    /// At most [`AnnotationList::ROWS_MAX`].
+    pub(crate) rows: Vec<StreamAnnotation>,
+    /// How many of those that match come before.
+    pub(crate) before: u64,
+    /// All that match, and all that there are.
+    pub(crate) matching: u64,
+    /// All that there are.
+    pub(crate) all: u64,
+}
+
+impl AnnotationList {
+    /// Rows of one list.
+    pub(crate) const ROWS_MAX: usize = 200;
+}
+
+/// What is known of a stream's annotations.
+#[derive(Debug, Default)]
+pub(crate) struct Annotations {
+    /// Said by the stream, that which was heard last at the end.
+    said: VecDeque<Arc<StreamAnnotation>>,
+    /// Made by people here.
+    own: Vec<Arc<StreamAnnotation>>,
+    /// Said by the stream, and removed or replaced: it may say them again.
+    removed: Vec<StreamAnnotation>,
+    /// The list that was made last.
+    listed: Option<(AnnotationQuery, Arc<AnnotationList>)>,
+}
+
+impl Annotations {
+    pub(super) fn of(said: &[StreamAnnotation]) -> Annotations {
+        let said = said.iter().take(SAID_MAX).cloned().map(Arc::new).collect();
+        Annotations { said, ..Annotations::default() }
+    }
+
+    /// Takes what is not known yet: a description says again what the one before said.
+    pub(super) fn learn(&mut self, said: &[StreamAnnotation]) {
+        for annotation in said {
+            let is_known = self.said.iter().rev().take(LOOK_BACK).any(|known| annotation.is_again(known));
+            if is_known || self.removed.contains(annotation) {
+                continue;
+            }
+            if self.said.len() == SAID_MAX {
+                self.said.pop_front();
+            }
+            self.said.push_back(Arc::new(annotation.clone()));
+            self.listed = None;
+        }
+    }
+
+    /// Makes a change; one to what is not there changes nothing.
+    pub(crate) fn edit(&mut self, edit: &AnnotationEdit) {
+        self.listed = None;
+        match edit {
+            AnnotationEdit::Add(annotation) => self.add(annotation),
+            AnnotationEdit::Remove(annotation) => drop(self.remove(annotation)),
+            AnnotationEdit::Replace { before, after } => {
+                if self.remove(before) {
+                    self.add(after);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, annotation: &StreamAnnotation) {
+        self.removed.retain(|removed| removed != annotation);
+        let is_there = self.all().any(|known| **known == *annotation);
+        if !is_there && self.own.len() < OWN_MAX {
+            self.own.push(Arc::new(annotation.clone()));
+        }
+    }
+
+    fn remove(&mut self, annotation: &StreamAnnotation) -> bool {
+        if let Some(place) = self.own.iter().position(|own| **own == *annotation) {
+            self.own.remove(place);
+            return true;
+        }
+        let Some(place) = self.said.iter().position(|said| **said == *annotation) else { return false };
+        self.said.remove(place);
+        if self.removed.len() == OWN_MAX {
+            self.removed.remove(0);
+        }
+        self.removed.push(annotation.clone());
+        true
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<StreamAnnotation>> {
+        // The newest first, and those made here before others.
+        self.own.iter().rev().chain(self.said.iter().rev())
+    }
+
+    /// Those of a picture.
+    pub(super) fn shown_in(&self, window: &Range<f64>) -> Vec<Arc<StreamAnnotation>> {
+        let is_inside = |annotation: &&Arc<StreamAnnotation>| {
+            annotation.first_sample_index as f64 <= window.end
+                && annotation.end_index() as f64 >= window.start
+        };
+        self.all().filter(is_inside).take(SHOWN_MAX).cloned().collect()
+    }
+
+    /// Those that reach into these samples.
+    pub(super) fn within(&self, range: &Range<u64>) -> Vec<StreamAnnotation> {
+        let is_inside = |it: &&Arc<StreamAnnotation>| {
+            it.first_sample_index < range.end && it.end_index() > range.start
+                || range.contains(&it.first_sample_index)
+        };
+        let mut inside: Vec<StreamAnnotation> =
+            self.all().filter(is_inside).map(|it| (**it).clone()).collect();
+        inside.sort_by_key(|annotation| (annotation.first_sample_index, annotation.length_samples));
+        inside
+    }
+
+    /// A list of them.
+    pub(crate) fn list(&mut self, query: &AnnotationQuery) -> Arc<AnnotationList> {
+        if let Some((_, list)) = self.listed.as_ref().filter(|(of, _)| of == query) {
+            return Arc::clone(list);
+        }
+        let words: Vec<String> = query.words.split_whitespace().map(str::to_lowercase).collect();
+        let is_wanted = |annotation: &&Arc<StreamAnnotation>| {
+            let texts =
+                [&annotation.label, &annotation.comment].map(|text| text.as_deref().unwrap_or_default());
+            let said = texts.join(" ").to_lowercase();
+            words.iter().all(|word| said.contains(word))
+        };
+        let mut matching: Vec<&Arc<StreamAnnotation>> = self.all().filter(is_wanted).collect();
+        matching.sort_by_key(|annotation| (annotation.first_sample_index, annotation.length_samples));
+        let near = matching.partition_point(|annotation| annotation.first_sample_index < query.around);
+        let first = near.saturating_sub(AnnotationList::ROWS_MAX / 2);
+        let first = first.min(matching.len().saturating_sub(AnnotationList::ROWS_MAX));
+        let rows = matching.iter().skip(first).take(AnnotationList::ROWS_MAX);
+        let list = Arc::new(AnnotationList {
+            rows: rows.map(|annotation| StreamAnnotation::clone(annotation)).collect(),
+            before: first as u64,
+            matching: matching.len() as u64,
+            all: (self.own.len() + self.said.len()) as u64,
+        });
+        self.listed = Some((query.clone(), Arc::clone(&list)));
+        list
+    }
+}
+
+/// The newest are kept.
+const SAID_MAX: usize = 16_384;
+const OWN_MAX: usize = 16_384;
+/// Those of a picture; and as many as can be said twice in a row.
+const SHOWN_MAX: usize = 256;
+const LOOK_BACK: usize = 2 * grebe_frame::Description::ANNOTATIONS_MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(first_sample_index: u64, label: &str) -> StreamAnnotation {
+        let label = Some(label.to_owned());
+        StreamAnnotation { first_sample_index, length_samples: 5, label, ..StreamAnnotation::default() }
+    }
+
+    fn labels(annotations: &mut Annotations, words: &str, around: u64) -> String {
+        let list = annotations.list(&AnnotationQuery { words: words.into(), around });
+        let labels: Vec<_> = list.rows.iter().map(|it| it.label.clone().unwrap_or_default()).collect();
+        labels.join(" ")
+    }
+
+    #[test]
+    fn what_people_change_stays_changed_also_where_the_stream_says_it_again() {
+        let mut all = Annotations::of(&[note(10, "a"), note(30, "b")]);
+        all.edit(&AnnotationEdit::Add(note(20, "mine")));
+        all.edit(&AnnotationEdit::Add(note(20, "mine")));
+        let edit = AnnotationEdit::Replace { before: note(10, "a"), after: note(10, "renamed") };
+        all.edit(&edit);
+        all.edit(&AnnotationEdit::Remove(note(30, "b")));
+        all.edit(&AnnotationEdit::Remove(note(31, "b")));
+        all.learn(&[note(10, "a"), note(30, "b"), note(40, "c")]);
+        assert_eq!(labels(&mut all, "", 0), "renamed mine c");
+        assert_eq!(labels(&mut all, "NA re", 0), "renamed");
+        // It is taken back.
+        all.edit(&edit.undone());
+        all.edit(&AnnotationEdit::Add(note(30, "b")));
+        assert_eq!(labels(&mut all, "", 0), "a mine b c");
+        let within: Vec<_> = all.within(&(12..31)).into_iter().map(|it| it.first_sample_index).collect();
+        assert_eq!(within, [10, 20, 30]);
+        assert_eq!(all.shown_in(&(16.0..29.0)).len(), 1);
+    }
+
+    #[test]
+    fn a_list_has_those_around_a_place() {
+        let many: Vec<StreamAnnotation> = (0..1_000).map(|index| note(index * 10, "x")).collect();
+        let mut all = Annotations::of(&many);
+        let list = all.list(&AnnotationQuery { words: String::new(), around: 5_000 });
+        assert_eq!((list.rows.len(), list.before, list.matching, list.all), (200, 400, 1_000, 1_000));
+        assert_eq!(list.rows[100].first_sample_index, 5_000);
+        let list = all.list(&AnnotationQuery { words: "y".into(), around: 5_000 });
+        assert_eq!((list.rows.len(), list.matching, list.all), (0, 0, 1_000));
+        let end = all.list(&AnnotationQuery { words: String::new(), around: u64::MAX });
+        assert_eq!((end.rows.len(), end.before), (200, 800));
+    }
+}

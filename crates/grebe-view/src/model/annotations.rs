@@ -1,0 +1,365 @@
+//! What people write onto the signal: stretches, and boxes in time and frequency, with their words.
+
+use grebe_frame::{AnnotationEdit, StreamAnnotation};
+use grebe_scope::Engineering;
+
+use super::action::{Action, AnnotatedPart, Question};
+use super::annotation_words::{TEXT_CHARS_MAX, annotation_color, color_of, label_words, worded};
+use super::fields::Field;
+use super::open::Entry;
+use super::view_model::ViewModel;
+use super::widget::Rgb;
+use crate::data::annotations::{AnnotationList, AnnotationQuery};
+
+/// An annotation on the plot.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AnnotationMark {
+    /// From where to where: 0.0 left edge, 1.0 right edge.
+    pub(crate) parts: [f64; 2],
+    pub(crate) words: String,
+    pub(crate) color: Option<Rgb>,
+    pub(crate) is_chosen: bool,
+}
+
+/// An annotation on the waterfall.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WaterfallMark {
+    /// From its upper to its lower edge: 0.0 upper edge of the waterfall, 1.0 lower edge.
+    pub(crate) rows: [f64; 2],
+    /// From its left to its right edge, within 0.0 and 1.0.
+    pub(crate) parts: [f64; 2],
+    pub(crate) words: String,
+    pub(crate) color: Option<Rgb>,
+    pub(crate) is_chosen: bool,
+}
+
+impl ViewModel {
+    /// The annotations to be listed, while they are.
+    pub(super) fn annotation_query(&self) -> Option<AnnotationQuery> {
+        let open = &self.open.annotations;
+        let is_listed = open.is_open
+            || self.open.list.is_some_and(|list| list.setting == super::setting::Setting::Annotations);
+        is_listed.then(|| AnnotationQuery {
+            words: open.filter.clone(),
+            around: match (&open.chosen, self.controls.time.held_at()) {
+                (Some(chosen), _) => chosen.first_sample_index,
+                (None, Some(right)) => right.max(0.0) as u64,
+                (None, None) => u64::MAX,
+            },
+        })
+    }
+
+    pub(crate) fn annotation_list(&self) -> Option<&AnnotationList> {
+        self.seen.picture.listed.as_deref()
+    }
+
+    /// Where changes go, in words.
+    pub(crate) fn annotation_place(&self) -> &str {
+        self.options.annotator.as_ref().map_or("kept in this session; R saves them", |it| &it.place)
+    }
+
+    pub(super) fn annotate_between_cursors(&mut self) {
+        match self.between_cursors() {
+            Some([from, to]) => self.begin_annotation(from, to, None),
+            None => {
+                self.act(Action::Cursors);
+                self.say("move the cursors to both ends of it (, . x), then annotate again (F2)".into());
+            }
+        }
+    }
+
+    /// The sample indices of the time cursors, in order.
+    fn between_cursors(&self) -> Option<[u64; 2]> {
+        let times = self.controls.cursors.times?;
+        let picture = &self.seen.picture;
+        let reference = self.controls.time.reference(picture);
+        let index = |time: f64| (reference + time * picture.rate_or_one()).round().max(0.0) as u64;
+        let [a, b] = times.map(index);
+        Some([a.min(b), a.max(b)])
+    }
+
+    /// Annotates what was drawn with the pointer.
+    pub(super) fn annotate_part(&mut self, part: AnnotatedPart) {
+        let AnnotatedPart { times: [a, b], frequencies } = part;
+        let picture = &self.seen.picture;
+        let (left, span) = match frequencies {
+            None => (picture.left_index, picture.span_samples),
+            Some(_) => match self.waterfall_indices() {
+                Some((bottom, top)) => (bottom, top - bottom),
+                None => return,
+            },
+        };
+        let index = |part: f64| (left + part.clamp(0.0, 1.0) * span).round().max(0.0) as u64;
+        let band = frequencies.map(|[a, b]| {
+            let (from, to, ..) = self.spectrum_axis(2);
+            // To a thousandth or better of what is shown: a pointer says no more.
+            let step = 10f64.powf(((to - from) / 1e3).log10().floor());
+            let hz = |part: f64| ((from + part.clamp(0.0, 1.0) * (to - from)) / step).round() * step;
+            (hz(a.min(b)), hz(a.max(b)))
+        });
+        self.begin_annotation(index(a.min(b)), index(a.max(b)), band);
+    }
+
+    fn begin_annotation(&mut self, from: u64, to: u64, band: Option<(f64, f64)>) {
+        self.open.annotations.draft = Some(StreamAnnotation {
+            first_sample_index: from,
+            length_samples: to.saturating_sub(from),
+            lower_edge_hz: band.map(|(low, _)| low),
+            upper_edge_hz: band.map(|(_, high)| high),
+            generator: Some("grebe view".into()),
+            ..StreamAnnotation::default()
+        });
+        self.ask(Question::Annotation);
+    }
+
+    pub(super) fn finish_annotation(&mut self, text: &str) -> Result<(), String> {
+        let Some(draft) = self.open.annotations.draft.clone() else { return Ok(()) };
+        let annotation = worded(draft, text)?;
+        self.open.annotations.draft = None;
+        self.open.annotations.chosen = Some(annotation.clone());
+        self.change(AnnotationEdit::Add(annotation));
+        Ok(())
+    }
+
+    /// The words of the chosen annotation as they are typed.
+    pub(super) fn annotation_words(&self) -> Option<String> {
+        let chosen = self.open.annotations.chosen.as_ref()?;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let behind: Vec<String> =
+            [text(&chosen.comment), text(&chosen.color)].into_iter().filter(|it| !it.is_empty()).collect();
+        let label = text(&chosen.label);
+        Some(if behind.is_empty() { label } else { format!("{label}; {}", behind.join(" ")) })
+    }
+
+    pub(super) fn reword_annotation(&mut self, text: &str) -> Result<(), String> {
+        let Some(chosen) = self.open.annotations.chosen.clone() else { return Ok(()) };
+        let after = worded(chosen, text)?;
+        self.replace_chosen(after);
+        Ok(())
+    }
+
+    /// The chosen annotation lies between the cursors.
+    pub(super) fn move_annotation(&mut self) {
+        let (Some(chosen), Some([from, to])) = (self.open.annotations.chosen.clone(), self.between_cursors())
+        else {
+            return self.say("choose an annotation (F4), and set the cursors to its ends (c)".into());
+        };
+        let length_samples = to - from;
+        self.replace_chosen(StreamAnnotation { first_sample_index: from, length_samples, ..chosen });
+    }
+
+    fn replace_chosen(&mut self, after: StreamAnnotation) {
+        let Some(before) = self.open.annotations.chosen.replace(after.clone()) else { return };
+        if before != after {
+            self.change(AnnotationEdit::Replace { before, after });
+        }
+    }
+
+    pub(super) fn delete_annotation(&mut self) {
+        match self.open.annotations.chosen.take() {
+            Some(chosen) => {
+                self.change(AnnotationEdit::Remove(chosen));
+                self.say("deleted; F9 brings it back".into());
+            }
+            None => self.say("no annotation is chosen: take one from the table first (F4)".into()),
+        }
+    }
+
+    pub(super) fn undo_annotation(&mut self) {
+        let Some(last) = self.open.annotations.done.pop() else {
+            return self.say("no annotation was changed here".into());
+        };
+        let undone = last.undone();
+        self.open.annotations.chosen = match &undone {
+            AnnotationEdit::Add(it) | AnnotationEdit::Replace { after: it, .. } => Some(it.clone()),
+            AnnotationEdit::Remove(_) => None,
+        };
+        self.pass_on(undone);
+    }
+
+    fn change(&mut self, edit: AnnotationEdit) {
+        let done = &mut self.open.annotations.done;
+        if done.len() == UNDO_MAX {
+            done.remove(0);
+        }
+        done.push(edit.clone());
+        self.pass_on(edit);
+    }
+
+    fn pass_on(&mut self, edit: AnnotationEdit) {
+        match &self.options.annotator {
+            Some(annotator) => self.open.keeping.push((annotator.edit)(edit)),
+            None => self.link.annotate(edit),
+        }
+        self.seen.hud_made_ns = 0;
+    }
+
+    /// Shows an annotation of the list, and chooses it.
+    pub(super) fn show_annotation(&mut self, place: usize) {
+        let row = self.annotation_list().and_then(|list| list.rows.get(place)).cloned();
+        let Some(annotation) = row else { return };
+        let (first, length) = (annotation.first_sample_index as f64, annotation.length_samples as f64);
+        let picture = &self.seen.picture;
+        if length > picture.span_samples {
+            // With a little beside it.
+            let samples = length * 1.25;
+            self.controls.time.show_stretch(picture, first + length / 2.0 + samples / 2.0, samples);
+        } else {
+            self.controls.time.show_at(picture, first + length / 2.0);
+        }
+        self.open.annotations.chosen = Some(annotation);
+        self.seen.hud_made_ns = 0;
+    }
+
+    /// When an annotation is, how long, and its words.
+    pub(crate) fn annotation_row(&self, annotation: &StreamAnnotation) -> String {
+        let (rate, unit) = (self.seen.picture.rate_or_one(), self.seen.picture.axis_unit());
+        let time = |samples: u64| Engineering::new(samples as f64 / rate, unit);
+        let mut words = time(annotation.first_sample_index).digits(9).to_string();
+        if annotation.length_samples > 0 {
+            words += &format!(" +{}", time(annotation.length_samples).digits(4));
+        }
+        let label = annotation.label.as_ref().or(annotation.comment.as_ref());
+        format!("{words}  {}", label.map_or("", String::as_str))
+    }
+
+    /// How many are listed of those that there are.
+    pub(crate) fn annotations_counted(&self) -> String {
+        let Some(list) = self.annotation_list() else { return String::new() };
+        let AnnotationList { rows, before, matching, all } = list;
+        match (*matching, *all) {
+            (_, 0) => "none yet: F2 annotates what lies between the cursors".into(),
+            (matching, all) if matching as usize > rows.len() => {
+                format!("{} \u{2026} {} of {matching}, {all} in all", before + 1, before + rows.len() as u64)
+            }
+            (matching, all) if matching < all => format!("{matching} of {all}"),
+            (_, all) => format!("{all}"),
+        }
+    }
+
+    /// The list of a front end without panels: deeds first, then each annotation.
+    pub(super) fn annotation_entries(&self) -> Vec<Entry> {
+        let deeds = DEEDS.map(|(words, _)| Entry { text: words.into(), is_on: false });
+        let chosen = self.open.annotations.chosen.as_ref();
+        let rows = self.annotation_list().map_or(&[][..], |list| &list.rows);
+        let rows =
+            rows.iter().map(|row| Entry { text: self.annotation_row(row), is_on: Some(row) == chosen });
+        deeds.into_iter().chain(rows).collect()
+    }
+
+    pub(super) fn choose_annotation(&mut self, place: usize) {
+        match DEEDS.get(place) {
+            Some((_, action)) => {
+                self.open.list = None;
+                self.act(*action);
+            }
+            None => self.show_annotation(place - DEEDS.len()),
+        }
+    }
+
+    /// What somebody labelled, on the traces.
+    pub(crate) fn annotation_marks(&self) -> Vec<AnnotationMark> {
+        let picture = &self.seen.picture;
+        let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
+        let chosen = self.open.annotations.chosen.as_ref();
+        let of = |it: &StreamAnnotation| AnnotationMark {
+            parts: [part(it.first_sample_index), part(it.end_index())],
+            words: label_words(it),
+            color: color_of(it),
+            is_chosen: Some(it) == chosen,
+        };
+        let marks = picture.annotations.iter().map(|annotation| of(annotation));
+        let mut marks: Vec<_> = marks.filter(|mark| mark.parts[1] >= 0.0 && mark.parts[0] <= 1.0).collect();
+        let uncertain = self.uncertain_stretch().map(|(parts, words)| AnnotationMark {
+            parts,
+            words,
+            color: None,
+            is_chosen: false,
+        });
+        marks.extend(uncertain);
+        marks
+    }
+
+    /// The same on the waterfall: those without frequencies over all of its width.
+    pub(crate) fn waterfall_marks(&self) -> Vec<WaterfallMark> {
+        let Some((bottom, top)) = self.waterfall_indices() else { return Vec::new() };
+        let (from, to, ..) = self.spectrum_axis(2);
+        let chosen = self.open.annotations.chosen.as_ref();
+        let of = |it: &StreamAnnotation| {
+            let row = |index: u64| (top - index as f64) / (top - bottom);
+            let rows = [row(it.end_index()), row(it.first_sample_index)];
+            let part = |hz: Option<f64>, edge: f64| hz.map_or(edge, |hz| (hz - from) / (to - from));
+            let parts = [part(it.lower_edge_hz, 0.0), part(it.upper_edge_hz, 1.0)];
+            let is_there = rows[1] >= 0.0 && rows[0] <= 1.0 && parts[1] >= 0.0 && parts[0] <= 1.0;
+            is_there.then(|| WaterfallMark {
+                rows: rows.map(|row| row.clamp(0.0, 1.0)),
+                parts: parts.map(|part| part.clamp(0.0, 1.0)),
+                words: it.label.clone().or(it.comment.clone()).unwrap_or_default(),
+                color: color_of(it),
+                is_chosen: Some(it) == chosen,
+            })
+        };
+        self.seen.picture.annotations.iter().filter_map(|annotation| of(annotation)).collect()
+    }
+
+    /// The indices at the lower and the upper edge of the waterfall.
+    fn waterfall_indices(&self) -> Option<(f64, f64)> {
+        let times = self.waterfall_times()?;
+        let picture = &self.seen.picture;
+        let reference = self.controls.time.reference(picture);
+        let index = |time: f64| reference + time * picture.rate_or_one();
+        Some((index(times.bottom), index(times.top)))
+    }
+
+    pub(super) fn annotation_field(&self, field: Field) -> String {
+        let open = &self.open.annotations;
+        let text = |of: fn(&StreamAnnotation) -> &Option<String>| {
+            open.chosen.as_ref().and_then(|chosen| of(chosen).clone()).unwrap_or_default()
+        };
+        let hertz = |of: fn(&StreamAnnotation) -> Option<f64>| {
+            let hz = open.chosen.as_ref().and_then(of);
+            hz.map_or(String::new(), |hz| Engineering::new(hz, "Hz").digits(9).to_string())
+        };
+        match field {
+            Field::AnnotationLabel => text(|it| &it.label),
+            Field::AnnotationComment => text(|it| &it.comment),
+            Field::AnnotationColor => text(|it| &it.color),
+            Field::AnnotationLow => hertz(|it| it.lower_edge_hz),
+            Field::AnnotationHigh => hertz(|it| it.upper_edge_hz),
+            _ => open.filter.clone(),
+        }
+    }
+
+    pub(super) fn set_annotation_field(&mut self, field: Field, text: &str, hz: f64) -> Result<(), String> {
+        let text: String = text.trim().chars().take(TEXT_CHARS_MAX).collect();
+        let some = Some(text.clone()).filter(|text| !text.is_empty());
+        if field == Field::AnnotationFilter {
+            self.open.annotations.filter = text;
+            return Ok(());
+        }
+        let Some(mut after) = self.open.annotations.chosen.clone() else { return Ok(()) };
+        let hz = (!text.is_empty()).then_some(hz);
+        match field {
+            Field::AnnotationLabel => after.label = some,
+            Field::AnnotationComment => after.comment = some,
+            Field::AnnotationColor => after.color = annotation_color(&text)?,
+            Field::AnnotationLow => after.lower_edge_hz = hz,
+            _ => after.upper_edge_hz = hz,
+        }
+        self.replace_chosen(after);
+        Ok(())
+    }
+}
+
+/// Deeds of the list.
+const DEEDS: [(&str, Action); 5] = [
+    ("new, between the cursors  (F2)", Action::Annotate),
+    ("edit the chosen  (F8)", Action::EditAnnotation),
+    ("delete the chosen  (del)", Action::DeleteAnnotation),
+    ("undo  (F9)", Action::UndoAnnotation),
+    ("those with some words \u{2026}", Action::Ask(Question::AnnotationFilter)),
+];
+const UNDO_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests;
