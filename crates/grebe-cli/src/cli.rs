@@ -133,6 +133,18 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
+/// How a command replaces a recording that exists, for its errors.
+pub(crate) fn replaces(name: &str) -> Option<&'static str> {
+    if name == "run" {
+        return Some(
+            "params = { overwrite = true } of its stage replaces it, and numbered = true takes the next free name",
+        );
+    }
+    let command = Cli::command();
+    let has_it = command.find_subcommand(name)?.get_arguments().any(|it| it.get_id() == "overwrite");
+    has_it.then_some("--overwrite replaces it")
+}
+
 /// Commands with their descriptions, by group. clap has no groups of commands.
 fn command_groups(command: &clap::Command) -> String {
     let mut text = String::new();
@@ -177,7 +189,8 @@ const MAN: &str = "Examples:
     grebe run --kinds synth\n\n\
     The graph ends when all its sources have ended, or with Ctrl-C; queued samples are processed first. Paths in it are relative to the \
     current directory, on other hosts to the home directory. Format: docs/graphs.md.\n\
-    Exit status: 0 ran to its end, 1 failed, 2 an error in the file, 3 another host is gone, 130 interrupted.")]
+    Exit status: 0 ran to its end, 1 failed, 2 wrong usage or an error in the file, 3 another host is gone, \
+    5 the disk is full, 130 interrupted.")]
 pub(crate) struct Run {
     /// Graph file.
     #[arg(value_name = "GRAPH", required_unless_present_any = ["kinds", "serve"])]
@@ -317,6 +330,13 @@ mod tests {
         grouped.sort_unstable();
         all.sort_unstable();
         assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn a_command_is_advised_of_options_that_it_has() {
+        assert_eq!(replaces("record"), Some("--overwrite replaces it"));
+        assert!(replaces("run").is_some_and(|it| it.contains("overwrite = true")));
+        assert_eq!(replaces("view"), None);
     }
 
     #[test]

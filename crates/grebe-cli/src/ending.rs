@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind as ClapErrorKind};
 use grebe_bench::Error as BenchError;
 use grebe_connection::Error as ConnectionError;
 use grebe_probe::Error as ProbeError;
@@ -12,6 +13,7 @@ use grebe_remote::Error as RemoteError;
 use grebe_shm::Error as ShmError;
 use grebe_stages::Error as StreamError;
 use grebe_tree::Error as TreeError;
+use grebe_view::Error as ViewError;
 use serde_json::json;
 
 use crate::output::{self, note};
@@ -64,13 +66,14 @@ pub(crate) fn fail_each(
     Err(if as_json { reported_in_json(error) } else { error })
 }
 
-/// Reports a failure, also as JSON if requested, and returns the exit status. `may_overwrite`: the command has
-/// `--overwrite`.
-pub(crate) fn fail(error: &anyhow::Error, as_json: bool, may_overwrite: bool) -> u8 {
+/// Reports a failure, also as JSON if requested, and returns the exit status. `replaces`: how the command replaces a
+/// recording that exists.
+pub(crate) fn fail(error: &anyhow::Error, as_json: bool, replaces: Option<&str>) -> u8 {
     let status = exit_status(error);
     let mut why = one_line(error);
-    if may_overwrite && error.chain().any(already_exists) {
-        why.push_str("; --overwrite replaces it");
+    if let Some(replaces) = replaces.filter(|_| error.chain().any(already_exists)) {
+        why.push_str("; ");
+        why.push_str(replaces);
     }
     if !is_cancelled(error) {
         note!("grebe: {why}");
@@ -87,8 +90,21 @@ fn already_exists(cause: &(dyn std::error::Error + 'static)) -> bool {
         || matches!(cause.downcast_ref(), Some(StreamError::Recording(RecordingError::Exists { .. })))
 }
 
-/// Reports an error of clap. Its text may contain untrusted names.
-pub(crate) fn refuse(error: &clap::Error, as_json: bool) -> u8 {
+/// Reports an error of clap for this command. Its text may contain untrusted names.
+pub(crate) fn refuse(mut error: clap::Error, command: Option<&str>, as_json: bool) -> u8 {
+    if error.kind() == ClapErrorKind::UnknownArgument {
+        // clap advises to give the option as a value, which is never meant.
+        error.remove(ContextKind::Suggested);
+        let option = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+        let other = OTHER_SIDE.iter().find(|(of, given, _)| {
+            command == Some(of) && option.as_deref().is_some_and(|option| option.starts_with(given))
+        });
+        if let Some((.., tip)) = other {
+            error.remove(ContextKind::SuggestedArg);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
+        }
+    }
+    let error = &error;
     let plain = error.render().to_string();
     if error.use_stderr() && output::printable_lines(&plain) != plain {
         output::say_lines(plain.trim_end());
@@ -107,6 +123,12 @@ fn fail_in_json(error: &str, status: u8) {
     // The exit status remains if this cannot be written.
     let _ = output::json(&json!({ "error": error, "exit_status": status }));
 }
+
+/// Options of the other side of a transfer, and what this one has.
+const OTHER_SIDE: [(&str, &str, &str); 2] = [
+    ("recv", "--to", "recv has --from, for the ticket of the sender"),
+    ("send", "--from", "send has --to, for the ticket of the receiver"),
+];
 
 /// The reason of an error, without the usage text.
 pub(crate) fn one_line_of_clap(error: &clap::Error) -> String {
@@ -158,6 +180,7 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
             let elsewhere = || cause.downcast_ref().map(|error: &OnOtherHost| error.status);
             let remote = || cause.downcast_ref().and_then(status_of_remote);
             let tree = || cause.downcast_ref().and_then(status_of_tree);
+            let view = || cause.downcast_ref().and_then(status_of_view);
             let system = || cause.downcast_ref().and_then(status_of_system);
             let found = stream
                 .or_else(recording)
@@ -168,6 +191,7 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
                 .or_else(elsewhere)
                 .or_else(remote)
                 .or_else(tree)
+                .or_else(view)
                 .or_else(system);
             found.or(cause.is::<Usage>().then_some(USAGE))
         })
@@ -240,6 +264,10 @@ fn status_of_system(error: &io::Error) -> Option<u8> {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge).then_some(FULL)
 }
 
+fn status_of_view(error: &ViewError) -> Option<u8> {
+    matches!(error, ViewError::NothingArrived { .. }).then_some(SILENT)
+}
+
 fn status_of_tree(error: &TreeError) -> Option<u8> {
     match error {
         TreeError::Cancelled => Some(INTERRUPTED),
@@ -304,6 +332,12 @@ mod tests {
         use ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
         let kinds = [StorageFull, QuotaExceeded, FileTooLarge, PermissionDenied];
         assert_eq!(kinds.map(status), [FULL, FULL, FULL, FAILED]);
+    }
+
+    #[test]
+    fn a_picture_of_a_silent_stream_ends_as_silence_does() {
+        let silent = ViewError::NothingArrived { seconds: 1.0, path: "x.png".into() };
+        assert_eq!(exit_status(&silent.into()), SILENT);
     }
 
     #[test]

@@ -45,21 +45,20 @@ pub fn run(words: impl IntoIterator<Item = OsString>, starts_by: Option<Vec<OsSt
     report::on_panic(&words);
     // Also for words that clap refuses.
     let as_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    let read = cli::command().try_get_matches_from(words).and_then(|matches| {
-        let command = matches.subcommand();
-        let may_overwrite = command.is_some_and(|(_, given)| given.try_contains_id("overwrite").is_ok());
-        Ok((Cli::from_arg_matches(&matches)?, may_overwrite))
-    });
-    let (cli, may_overwrite) = match read {
+    let command = words.get(1).and_then(|word| word.to_str()).map(str::to_owned);
+    let read = cli::command().try_get_matches_from(words);
+    let read = read.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match read {
         Ok(read) => read,
-        Err(error) => return ending::refuse(&error, as_json),
+        Err(error) => return ending::refuse(error, command.as_deref(), as_json),
     };
+    let replaces = matches.subcommand_name().and_then(cli::replaces);
     match dispatch(cli) {
         Ok(Ending::Good) => 0,
         Ok(Ending::Partial) => ending::PARTIAL,
         Ok(Ending::Interrupted) => ending::INTERRUPTED,
         Ok(Ending::Reported(status)) => status,
-        Err(error) => ending::fail(&error, as_json, may_overwrite),
+        Err(error) => ending::fail(&error, as_json, replaces),
     }
 }
 

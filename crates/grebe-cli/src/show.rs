@@ -105,6 +105,10 @@ pub(crate) fn run(
         _ if interrupt::is_pending() => Ok((Ending::Interrupted, drawn)),
         Err(Error::Interrupted) => Ok((Ending::Interrupted, drawn)),
         Ok(()) => Ok((Ending::Good, drawn)),
+        Err(error @ Error::Terminal { .. }) => {
+            let instead = "cannot show a scope here (--png FILE draws a picture instead)";
+            Err(anyhow::Error::from(error).context(instead))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -1,5 +1,6 @@
 //! Tickets, addresses and progress of `send` and `recv`.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,12 +86,14 @@ pub(crate) fn left_out_json(left_out: &[LeftOut]) -> Value {
     named.map(|left| json!({ "path": String::from_utf8_lossy(&left.name), "why": left.why })).collect()
 }
 
-/// `, 12 MB of it resumed`, or nothing.
-pub(crate) fn resumed(report: &TransferReport) -> String {
-    match report.resumed_bytes {
+/// `, 12 MB of it there before`, or nothing.
+pub(crate) fn there_before(report: &TransferReport) -> String {
+    let of_it = |bytes: u64, what: &str| match bytes {
         0 => String::new(),
-        bytes => format!(", {} of it resumed", size(bytes)),
-    }
+        bytes => format!(", {} of it {what}", size(bytes)),
+    };
+    let there = report.resumed_bytes - report.hole_bytes;
+    of_it(there, "there before") + &of_it(report.hole_bytes, "holes")
 }
 
 pub(crate) fn ending(report: &TransferReport) -> Ending {
@@ -171,7 +174,7 @@ fn announce(ticket: &Ticket, rendezvous: &Rendezvous, command: &str, json: bool)
     let addresses: Vec<_> = ticket.addresses.iter().map(ToString::to_string).collect();
     let places = ticket.relay.iter().map(|relay| format!("the relay {relay}"));
     let places: Vec<_> = places.chain(addresses).collect();
-    note!("waiting at {} (UDP)", places.join(", "));
+    note!("waiting at {} (UDP and TCP)", places.join(", "));
     if json {
         return output::json(&json!({ "ticket": *ticket.word() }));
     }
@@ -230,11 +233,30 @@ pub(crate) fn size(bytes: u64) -> String {
     Engineering::new(bytes as f64, "B").to_string()
 }
 
+/// Rate of what has arrived at the receiver lately.
+#[derive(Default)]
+struct ArrivalRate {
+    seen: VecDeque<(Instant, u64)>,
+}
+
+impl ArrivalRate {
+    /// Bytes per second, with `bytes` in all arrived by `now`.
+    fn at(&mut self, now: Instant, bytes: u64) -> f64 {
+        self.seen.push_back((now, bytes));
+        while self.seen.get(1).is_some_and(|(at, _)| now.duration_since(*at) >= RATE_WINDOW) {
+            self.seen.pop_front();
+        }
+        let Some(&(first, before)) = self.seen.front() else { return 0.0 };
+        bytes.saturating_sub(before) as f64 / now.duration_since(first).as_secs_f64().max(0.1)
+    }
+}
+
 /// Progress bar on a terminal, or a line of JSON per second.
 pub(crate) struct Display {
     bar: ProgressBar,
     json: bool,
     told: Option<Instant>,
+    rate: ArrivalRate,
 }
 
 impl Display {
@@ -244,7 +266,7 @@ impl Display {
         if let Some(style) = crate::output::bar_style(TEMPLATE) {
             bar.set_style(style);
         }
-        Self { bar, json, told: None }
+        Self { bar, json, told: None, rate: ArrivalRate::default() }
     }
 
     /// Route of the shown transfer.
@@ -252,18 +274,20 @@ impl Display {
         TransferRoute { name: Arc::default(), bar: self.bar.clone() }
     }
 
-    /// Shows progress; `message` is for people unless the other side is silent, `progress` is for scripts.
+    /// Shows progress. `path` has more for people, unless the other side is silent, and `progress` more for scripts.
     pub(crate) fn show(
         &mut self,
         now: &TransferProgress,
-        message: impl FnOnce() -> String,
+        path: impl FnOnce() -> String,
         progress: impl FnOnce() -> Value,
     ) {
+        let rate = self.rate.at(Instant::now(), now.moved_bytes);
         if self.json {
             if self.told.is_none_or(|told| told.elapsed() >= Duration::from_secs(1)) {
                 self.told = Some(Instant::now());
                 // The transfer continues without a reader; the end reports what could not be written.
                 let mut progress = progress();
+                progress["rate_bits_per_s"] = (rate * 8.0).into();
                 progress["bytes"] = now.bytes.into();
                 progress["total_bytes"] = now.total_bytes.into();
                 progress["silent_us"] = now.connection.silent_us.into();
@@ -276,7 +300,12 @@ impl Display {
             self.bar.set_position(now.bytes);
             let silent = Duration::from_micros(now.connection.silent_us);
             self.bar.set_message(match silent < SILENT {
-                true => message(),
+                true => format!(
+                    "{}  {}  {}",
+                    Engineering::new(rate * 8.0, "bit/s"),
+                    time_left(now.total_bytes - now.bytes, rate),
+                    path()
+                ),
                 false => format!("no message for {} s", silent.as_secs()),
             });
         }
@@ -287,6 +316,9 @@ impl Display {
         self.bar.finish_and_clear();
     }
 }
+
+/// Window of recent progress.
+const RATE_WINDOW: Duration = Duration::from_secs(10);
 
 /// A running peer sends a message each second.
 const SILENT: Duration = Duration::from_secs(5);
@@ -351,6 +383,16 @@ mod tests {
         assert_eq!(time_left(5, 1.0), "5 s left");
         assert_eq!(time_left(7_300, 1.0), "2:01:40 left");
         assert_eq!(time_left(5, 0.0), "");
+    }
+
+    #[test]
+    fn the_rate_is_of_the_last_seconds() {
+        let (began, mut rate) = (Instant::now(), ArrivalRate::default());
+        let mut at = |second: u64, bytes| rate.at(began + Duration::from_secs(second), bytes);
+        assert_eq!(at(0, 5_000), 0.0, "what was there before is no rate");
+        assert_eq!(at(1, 6_000), 1_000.0);
+        assert_eq!(at(11, 6_000), 0.0, "nothing came for ten seconds");
+        assert_eq!(at(12, 8_200), 200.0);
     }
 
     #[test]

@@ -32,6 +32,16 @@ pub(crate) fn rate_hz(text: &str) -> Result<f64, NoQuantity> {
     RateHz::from_str(text).map(|rate| rate.0)
 }
 
+/// A rate in bits per second: `20M`, `1.5G`; `bit/s` may follow.
+pub(crate) fn bits_per_s(text: &str) -> Result<f64, String> {
+    let number = ["bit/s", "bit", "bps"].iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
+    let has_unit = number.ends_with(|letter: char| letter.is_ascii_alphabetic() && !"kKMG".contains(letter));
+    match rate_hz(number) {
+        Ok(rate) if !has_unit => Ok(rate),
+        _ => Err("give bits per second above 0, such as 20M (20 Mbit/s)".to_owned()),
+    }
+}
+
 /// A number with a decimal prefix: `0.001`, `5u`, `-2.5m`, `1k`.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     let prefixes = [("n", 1e-9), ("u", 1e-6), ("µ", 1e-6), ("m", 1e-3), ("k", 1e3), ("M", 1e6), ("G", 1e9)];
@@ -240,6 +250,11 @@ pub(crate) fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A count with its noun: `1 frame`, `2,000 frames`.
+pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { several })
+}
+
 /// A number as text: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -278,6 +293,17 @@ mod tests {
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
+    }
+
+    #[test]
+    fn a_limit_is_in_bits_per_second() {
+        assert_eq!(
+            (bits_per_s("20M"), bits_per_s("20Mbit/s"), bits_per_s("1.5Gbit")),
+            (Ok(20e6), Ok(20e6), Ok(1.5e9))
+        );
+        for wrong in ["20MB", "20 MHz", "0", "fast"] {
+            assert!(bits_per_s(wrong).unwrap_err().contains("bits per second"), "{wrong}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub enum Error {
         what: String,
     },
     /// The peer never answered.
-    #[error("no answer from {peer} within {} s: is it running, and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
+    #[error("no answer from {peer} within {} s: is it running, was its ticket not used already (it is good for one peer), and does its host let UDP in, through a firewall, or by a port that a router passes on?", waited.as_secs())]
     NoAnswer {
         /// The peer.
         peer: SocketAddr,

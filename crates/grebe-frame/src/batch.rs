@@ -384,6 +384,14 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
+impl DoubleEndedIterator for Frames<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let span = self.spans.next_back()?;
+        Frame::trusted(&self.bytes[span.range()])
+    }
+}
+
 impl ExactSizeIterator for Frames<'_> {}
 
 fn change_samples<T: Sample>(bytes: &mut [u8], change: impl FnOnce(&mut [T])) {

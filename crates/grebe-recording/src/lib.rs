@@ -78,7 +78,7 @@ pub use {
         save_ring,
     },
     rotate::Rotate,
-    sample_file::{Alignment, Annotation, AnnotationsEdited, Block, Gap, SampleFile, Segment},
+    sample_file::{Alignment, Annotation, AnnotationsEdited, Block, ClockGap, Gap, SampleFile, Segment},
     save_as::{GapPolicy, SaveOptions},
     sigmf::{BegunSet, RecordingSet, SigmfSettings, SigmfSummary, SigmfWriter, Verified, repair, verify},
     summary::{Extremes, LevelSums, SpectralRow, SpectralSummary, SummarizedFile, Summary, SummaryState},

@@ -15,13 +15,16 @@ use crate::heard_labels::HeardLabels;
 use crate::output::NameLock;
 use crate::ring::{RingLength, RingPlan};
 use crate::rotate::Rotate;
+use crate::sample_file::{RecordedAt, made_at};
 use crate::sigmf::{Base, SigmfSettings};
 
 mod counters;
 mod series;
 mod stripes;
+#[cfg(test)]
+mod tests;
 
-use self::counters::{ANNOTATIONS, DISKS_MAX, FRAMES, GAP, LEFT_OUT, PARTS, RECORDED};
+use self::counters::{ANNOTATIONS, DISKS_MAX, FRAMES, GAP, GAPS, LEFT_OUT, PARTS, RECORDED, RESTART_MISSING};
 use self::series::{Keep, Series, frame_bytes, samples_of};
 pub use self::stripes::LeftOut;
 pub(crate) use self::stripes::Stripes;
@@ -80,6 +83,10 @@ pub struct SigmfSink {
     /// Samples per channel of the signal so far, gaps included; durations count these.
     signal_samples: u64,
     gap_samples: u64,
+    gaps: u64,
+    /// When the newest batch ended, and how long its stream had lasted.
+    ended: Option<(RecordedAt, f64)>,
+    restart_missing_ms: u64,
     frames: u64,
     counters: Counters,
 }
@@ -120,6 +127,9 @@ impl SigmfSink {
             labels: HeardLabels::default(),
             signal_samples: 0,
             gap_samples: 0,
+            gaps: 0,
+            ended: None,
+            restart_missing_ms: 0,
             frames: 0,
             counters,
         })
@@ -154,6 +164,7 @@ impl SigmfSink {
     /// Writes a frame; whether the recording is now as long as it should be.
     fn write(&mut self, frame: &Frame<'_>) -> Result<bool, Error> {
         let header = frame.header();
+        let expected = self.tracker.next_sample_index().unwrap_or(0);
         let arrival = self.tracker.arrive(&header);
         if !arrival.is_new() || header.is_end_of_stream() {
             return Ok(false);
@@ -164,14 +175,15 @@ impl SigmfSink {
             return Err(Error::Changed { was: describe(&stream), is: describe(&header) });
         }
         self.make_writer(&header)?;
+        let restart = if arrival == Arrival::Restart { self.restart(&header, expected) } else { None };
+        if let Arrival::After(gap) = arrival {
+            self.signal_samples = self.signal_samples.saturating_add(gap.samples);
+            self.count_gap(gap.samples);
+        }
         let recorded_samples = self.len_samples();
         let Some(writer) = self.writer.as_mut() else { return Ok(false) };
         let rate_hz = header.sample_rate_hz;
         let length = self.options.duration.map_or(u64::MAX, |duration| samples_of(duration, rate_hz));
-        if let Arrival::After(gap) = arrival {
-            self.signal_samples = self.signal_samples.saturating_add(gap.samples);
-            self.gap_samples = self.gap_samples.saturating_add(gap.samples);
-        }
         let block = u64::from(header.block_length_samples);
         let room = self.options.bytes_max.map_or(u64::MAX, |bytes| bytes / frame_bytes(&header));
         let room = room.saturating_sub(recorded_samples);
@@ -194,13 +206,38 @@ impl SigmfSink {
         self.frames += u64::from(left > 0);
         if arrival == Arrival::Restart && left > 0 {
             // After the write: a label belongs to the stream that was written last.
-            writer.annotate(header.first_sample_index, left as u64, "the sender began again")?;
+            let missing =
+                restart.map(|seconds| format!("about {} missing, by the clock: ", seconds_in_words(seconds)));
+            let label = missing.unwrap_or_default() + "the sender began again";
+            writer.annotate(header.first_sample_index, left as u64, &label)?;
         }
         if arrival == Arrival::Restart {
             self.labels.begin(self.described.as_deref());
         }
         self.labels.enter(header.first_sample_index, left as u64, writer);
         Ok(self.signal_samples >= length || room <= block)
+    }
+
+    /// Counts what is missing where a sender begins again: by the index if the stream goes on, else by the clock, in seconds.
+    #[cold]
+    fn restart(&mut self, header: &Header, expected: u64) -> Option<f64> {
+        let (end, lasted_s) = self.ended.take()?;
+        let index = header.first_sample_index;
+        if index >= expected {
+            if index > expected {
+                self.count_gap(index - expected);
+            }
+            return None;
+        }
+        let begin = made_at(self.described.as_deref(), header, index)?;
+        let seconds = end.missing_until(&begin, lasted_s)?;
+        self.restart_missing_ms += (seconds * 1e3) as u64;
+        Some(seconds)
+    }
+
+    fn count_gap(&mut self, samples: u64) {
+        self.gap_samples = self.gap_samples.saturating_add(samples);
+        self.gaps += u64::from(samples > 0);
     }
 
     /// Begins the recording, or its next part where one is full: between two frames, so that each is in one part.
@@ -264,6 +301,8 @@ impl SigmfSink {
         self.counters.set(RECORDED, self.len_samples());
         self.counters.set(PARTS, if self.series.is_some() { self.parts } else { 0 });
         self.counters.set(GAP, self.gap_samples);
+        self.counters.set(GAPS, self.gaps);
+        self.counters.set(RESTART_MISSING, self.restart_missing_ms);
         self.counters.set(FRAMES, self.frames);
         self.counters.set(ANNOTATIONS, self.labels.entered);
         self.counters.set(LEFT_OUT, self.labels.left_out);
@@ -295,6 +334,11 @@ impl Stage for SigmfSink {
                 Err(error) => outcome = Err(error.into()),
             }
             break;
+        }
+        if let Some(header) = batch.frames().next_back().map(|frame| frame.header()) {
+            let end = header.first_sample_index.saturating_add(header.block_length_samples.into());
+            let lasted_s = self.signal_samples as f64 / header.sample_rate_hz.max(1.0);
+            self.ended = made_at(self.described.as_deref(), &header, end).map(|end| (end, lasted_s));
         }
         if let Some(writer) = &mut self.writer {
             writer.pause_others()?;
@@ -334,6 +378,11 @@ impl Drop for SigmfSink {
             let _ = series.settle();
         }
     }
+}
+
+/// To three digits: more, clocks do not say.
+fn seconds_in_words(seconds: f64) -> String {
+    grebe_scope::Engineering::new(seconds, "s").digits(3).to_string()
 }
 
 /// First sample to which the description applies; without a description, the next sample.
@@ -379,47 +428,4 @@ fn describe(header: &Header) -> String {
     let plural = if header.channel_count == 1 { "" } else { "s" };
     let Header { channel_count, format, sample_rate_hz, .. } = header;
     format!("{channel_count} channel{plural} of {format} at {sample_rate_hz} S/s")
-}
-
-#[cfg(test)]
-mod tests {
-    use grebe_flow::StageBench;
-    use grebe_testing::stream::batches_of;
-
-    use super::*;
-    use crate::SampleFile;
-
-    #[test]
-    fn a_duration_is_of_the_signal_and_the_counts_are_of_the_recording() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.sigmf-meta");
-        // At 1 MS/s: 64 samples, a gap of 64, and 22 of the next block.
-        let options =
-            RecordOptions { duration: Some(Duration::from_micros(150)), ..RecordOptions::default() };
-        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
-        for batch in batches_of(1, &[(0, 64), (128, 64), (192, 64)], 1) {
-            bench.feed(batch).unwrap();
-        }
-        bench.end().unwrap();
-        let snapshot = bench.snapshot();
-        let own = |name: &str| snapshot.stage("stage").unwrap().own(name);
-        assert_eq!((own("recorded_samples"), own("recorded_frames")), (Some(86), Some(2)));
-        let file = SampleFile::open(&path).unwrap();
-        let lengths: Vec<u64> = file.segments().iter().map(|segment| segment.length_samples).collect();
-        assert_eq!(lengths, [64, 22]);
-    }
-
-    #[test]
-    fn a_gap_beyond_the_duration_ends_the_recording_before_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.sigmf-meta");
-        let options =
-            RecordOptions { duration: Some(Duration::from_micros(100)), ..RecordOptions::default() };
-        let mut bench = StageBench::new(SigmfSink::create(&path, options).unwrap()).unwrap();
-        for batch in batches_of(1, &[(0, 64), (500, 64)], 1) {
-            bench.feed(batch).unwrap();
-        }
-        bench.end().unwrap();
-        assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 64);
-    }
 }

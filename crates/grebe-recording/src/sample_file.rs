@@ -8,6 +8,7 @@ mod converted;
 mod drift;
 mod identity;
 mod piece;
+mod recorded_at;
 mod side_by_side;
 mod stretch;
 mod striped;
@@ -35,6 +36,7 @@ pub use self::block::Block;
 pub(crate) use self::drift::{Run, runs_by};
 pub(crate) use self::identity::file_identity;
 pub(crate) use self::piece::Piece;
+pub(crate) use self::recorded_at::{RecordedAt, made_at, now};
 pub(crate) use self::side_by_side::{pieces_by_time, stepped_back};
 pub(crate) use self::striped::{STREAM_SAMPLES, StripeMember};
 pub use self::timeline::Alignment;
@@ -105,12 +107,13 @@ pub struct Gap {
     pub length_samples: u64,
 }
 
-/// When a sample was made or received, and how far that may be off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RecordedAt {
-    pub(crate) time: SystemTime,
-    pub(crate) error_ns: Option<u64>,
-    pub(crate) axis: Option<AxisTime>,
+/// Time of a stream without samples, where its sender began again and its sample indices say nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClockGap {
+    /// Position in the file: samples are missing before this sample per channel.
+    pub position: u64,
+    /// About how much of the signal is missing, by the times in the file.
+    pub seconds: f64,
 }
 
 impl SampleFile {
@@ -255,12 +258,27 @@ impl SampleFile {
         })
     }
 
+    /// Where a sender began again and samples are missing by the clock, in the file's order.
+    pub fn clock_gaps(&self) -> impl Iterator<Item = ClockGap> + '_ {
+        self.segments.windows(2).filter(Self::steps_back).filter_map(|pair| {
+            let [before, next] = [pair[0], pair[1]];
+            let at = |time, error_ns| RecordedAt { time, error_ns, axis: None };
+            let lasted_s = before.length_samples as f64 / self.rate_hz()?;
+            let time = before.recorded_at?.checked_add(Duration::try_from_secs_f64(lasted_s).ok()?)?;
+            let end = at(time, before.recorded_error_ns);
+            let seconds = end.missing_until(&at(next.recorded_at?, next.recorded_error_ns), lasted_s)?;
+            Some(ClockGap { position: next.position, seconds })
+        })
+    }
+
+    /// Whether another stream begins with the second of two segments.
+    fn steps_back(pair: &&[Segment]) -> bool {
+        pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
+    }
+
     /// Number of streams recorded in turn: another begins where an index steps back.
     pub fn stream_count(&self) -> usize {
-        let steps_back = |pair: &&[Segment]| {
-            pair[1].first_sample_index < pair[0].first_sample_index + pair[0].length_samples
-        };
-        1 + self.segments.windows(2).filter(steps_back).count()
+        1 + self.segments.windows(2).filter(Self::steps_back).count()
     }
 
     /// The segment of a sample in the file; the last one after its end.

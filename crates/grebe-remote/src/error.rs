@@ -45,10 +45,13 @@ pub enum Error {
     /// Invalid ticket, or an error of the connection beside `ssh`.
     #[error(transparent)]
     Connection(#[from] grebe_connection::Error),
-    /// Error of sending or receiving files.
-    #[error(transparent)]
-    Tree(#[from] grebe_tree::Error),
+    /// Error of sending or receiving files by ticket.
+    #[error("{}", .0.to_string().replace(grebe_tree::Error::RESUME, NEW_TICKET))]
+    Tree(grebe_tree::Error),
 }
+
+/// A ticket is for one transfer.
+const NEW_TICKET: &str = "the transfer goes on from there: start recv again, and give send its new ticket";
 
 impl Error {
     pub(crate) fn not_started(why: String) -> Self {
@@ -64,5 +67,20 @@ pub(crate) trait During<T> {
 impl<T> During<T> for io::Result<T> {
     fn during(self, what: impl Into<String>) -> Result<T> {
         self.map_err(|source| Error::System { what: what.into(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_by_ticket_goes_on_with_a_new_one_whichever_end_says_so() {
+        let told = grebe_tree::Error::Cancelled.to_string();
+        for error in [grebe_tree::Error::Cancelled, grebe_tree::Error::Peer { what: told }] {
+            let said = Error::Tree(error).to_string();
+            assert!(said.contains("start recv again, and give send its new ticket"), "{said}");
+            assert!(!said.contains("same command"), "{said}");
+        }
     }
 }

@@ -50,7 +50,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grebe_connection::{Cancel, Connection, ConnectionProgress, ConnectionStatus};
+use grebe_connection::{Cancel, Connection, ConnectionProgress, ConnectionStatus, Verdict};
 use grebe_tree::{LeftOut, Offer, Offering, Progress, Reception, Report};
 
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ pub struct TransferProgress {
     pub bytes: u64,
     /// Bytes of all files; 0 while unknown.
     pub total_bytes: u64,
-    /// Bytes of transferred files, without those that existed before.
+    /// Bytes of files that arrived at the receiver, without those that existed before.
     pub moved_bytes: u64,
     /// Progress of the connection.
     pub connection: ConnectionProgress,
@@ -81,6 +81,8 @@ pub struct TransferReport {
     /// Bytes of present files that were not transferred, because they existed from an earlier session or in
     /// files of the same content.
     pub resumed_bytes: u64,
+    /// Those of them that are holes of sparse files.
+    pub hole_bytes: u64,
     /// Skipped names: see [`grebe_tree::Report::left_out`].
     pub left_out: Vec<LeftOut>,
     /// Number of skipped names.
@@ -183,11 +185,13 @@ impl Watched {
         // Lets the receiver's last message arrive. If that is impossible, the sender has left and knows it.
         let _ = if self.is_sender { self.status.leave() } else { self.status.close_within(SENDER_SILENCE) };
         let spared_bytes = report.bytes_copied.saturating_sub(report.data_bytes);
+        let found_bytes = self.progress.snapshot().bytes_same.saturating_sub(report.bytes_same);
         Ok(TransferReport {
             offer,
             file_bytes: report.bytes_copied + report.bytes_same,
             files: report.files_copied + report.files_same,
             resumed_bytes: report.bytes_same + spared_bytes,
+            hole_bytes: spared_bytes.saturating_sub(found_bytes),
             left_out: report.left_out,
             left_out_count: report.left_out_count,
             paths: report.paths,
@@ -200,11 +204,11 @@ impl Watched {
     fn now(&self, offer: &Offer) -> TransferProgress {
         let (connection, tree) = (self.status.progress(), self.progress.snapshot());
         let on_its_way = connection.written_bytes.saturating_sub(connection.confirmed_bytes);
-        let bytes = if self.is_sender { tree.bytes_done.saturating_sub(on_its_way) } else { tree.bytes_done };
+        let arrived = |bytes: u64| if self.is_sender { bytes.saturating_sub(on_its_way) } else { bytes };
         TransferProgress {
-            bytes: bytes.min(offer.bytes),
+            bytes: arrived(tree.bytes_done).min(offer.bytes),
             total_bytes: offer.bytes,
-            moved_bytes: tree.data_bytes,
+            moved_bytes: arrived(tree.data_bytes),
             connection,
         }
     }
@@ -215,6 +219,10 @@ impl Watched {
         match self.status.close() {
             // Received data is kept, as the tree's error says.
             Err(grebe_connection::Error::Cancelled) if is_broken => Error::Tree(grebe_tree::Error::Cancelled),
+            Err(grebe_connection::Error::Ended { verdict: Verdict::Cancelled }) if is_broken => {
+                let what = "it was told to stop, or could not read; what has come is kept, and ";
+                Error::Tree(grebe_tree::Error::Peer { what: what.to_owned() + grebe_tree::Error::RESUME })
+            }
             Err(broken) if is_broken => broken.into(),
             _ => Error::Tree(error),
         }

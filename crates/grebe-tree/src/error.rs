@@ -11,15 +11,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// This end was cancelled.
-    #[error("stopped; what has come is kept, and the same command goes on from there")]
+    #[error("stopped; what has come is kept, and {}", Error::RESUME)]
     Cancelled,
     /// The stream ended too early.
-    #[error(
-        "the connection ended before everything was there; what has come is kept, and the same command goes on from there"
-    )]
+    #[error("the connection ended before everything was there; what has come is kept, and {}", Error::RESUME)]
     Closed,
     /// The stream failed.
-    #[error("the connection failed: {0}; what has come is kept, and the same command goes on from there")]
+    #[error("the connection failed: {0}; what has come is kept, and {resume}", resume = Error::RESUME)]
     Stream(io::Error),
     /// The other end gave up.
     #[error("the other end stopped: {what}")]
@@ -74,13 +72,18 @@ pub enum Error {
         why: String,
     },
     /// The disk is full.
-    #[error("{} has no room left; make room, then the same command goes on from there", shown(path))]
+    #[error("{} has no room left; make room, then {}", shown(path), Error::RESUME)]
     NoRoom {
         /// The destination.
         path: PathBuf,
     },
     /// The offer exceeds the free space of the disk.
-    #[error("{} has room for {free_bytes} bytes, and {needed_bytes} are to come", shown(path))]
+    #[error(
+        "{} has room for {}, and {} are to come: make room, or receive into a directory of another disk",
+        shown(path),
+        size(*free_bytes),
+        size(*needed_bytes)
+    )]
     TooMuch {
         /// The destination.
         path: PathBuf,
@@ -105,6 +108,9 @@ pub enum Error {
 }
 
 impl Error {
+    /// How the messages say that a copy can be continued. A caller whose user does it in another way puts that here.
+    pub const RESUME: &str = "the same command goes on from there";
+
     /// Whether this end found the error, so that the other end does not know it.
     pub fn is_ours(&self) -> bool {
         !matches!(self, Self::Closed | Self::Stream(_) | Self::Peer { .. })
@@ -120,7 +126,36 @@ impl From<grebe_packet::Error> for Error {
     }
 }
 
+/// Bytes for display: `314.6 MB`.
+fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    let (mut number, mut unit) = (bytes as f64, "bytes");
+    for larger in units.into_iter().take_while(|_| bytes >= 1_000) {
+        if number < 999.95 {
+            break;
+        }
+        (number, unit) = (number / 1e3, larger);
+    }
+    if bytes < 1_000 { format!("{bytes} bytes") } else { format!("{number:.1} {unit}") }
+}
+
 /// Path for display, with control characters escaped.
 pub(crate) fn shown(path: &Path) -> String {
     printable(path.as_os_str().as_encoded_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_without_room_is_told_with_units_and_advice() {
+        let error =
+            |free_bytes| Error::TooMuch { path: "small".into(), free_bytes, needed_bytes: 2_500_000_000 };
+        let said = error(314_572_800).to_string();
+        assert!(said.starts_with("small has room for 314.6 MB, and 2.5 GB are to come: make room"), "{said}");
+        assert!(
+            error(999).to_string().contains("999 bytes") && error(999_999).to_string().contains("1.0 MB")
+        );
+    }
 }

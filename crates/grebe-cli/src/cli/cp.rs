@@ -137,7 +137,7 @@ pub(crate) struct Routing {
     #[arg(long, value_name = "HOST[:PORT]", value_parser = relay)]
     pub(crate) relay: Option<Address>,
     /// Maximum rate on the wire in bit/s: 20M, 1G.
-    #[arg(long, value_name = "RATE", value_parser = units::rate_hz)]
+    #[arg(long, value_name = "RATE", value_parser = units::bits_per_s)]
     pub(crate) bwlimit: Option<f64>,
     /// Share of a path that others use, too [default: fair].
     #[arg(long, value_parser = units::choice(&MODES))]

@@ -92,7 +92,7 @@ pub(crate) struct View {
     /// Frequency range of the spectrum in Hz: 433.8M..434.1M.
     #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::band_hz, allow_hyphen_values = true)]
     pub(crate) band: Option<(f64, f64)>,
-    /// Show two markers in the spectrum: on the highest peaks, or at these frequencies in Hz.
+    /// Show two spectrum markers: on the highest peaks, or at these frequencies in Hz.
     #[arg(long, help_heading = "Picture", value_name = "HZ,HZ", value_parser = units::two_hz, num_args = 0..=1, require_equals = true)]
     pub(crate) markers: Option<Option<(f64, f64)>>,
     #[command(flatten)]

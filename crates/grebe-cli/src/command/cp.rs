@@ -109,6 +109,9 @@ impl<'a> Copy<'a> {
         if let [source] = &sources[..] {
             self.note_nesting(source, destination);
         }
+        if self.options.routing.bwlimit.is_some() {
+            self.reporter.note("--bwlimit limits data between machines: this copy within one is not limited");
+        }
         let (progress, cancel) = (Arc::new(self.reporter.progress()), interrupt::cancel());
         let copy_options = &self.copy_options;
         let copied = watch(&mut self.reporter, &progress, None, None, || {

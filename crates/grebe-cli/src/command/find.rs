@@ -78,8 +78,16 @@ impl<'a> Printer<'a> {
             lane: None,
             position: gap.position,
             length_samples: gap.length_samples,
+            clock_s: None,
         });
-        let mut events: Vec<Event> = gaps.collect();
+        let by_clock = file.clock_gaps().map(|gap| Event {
+            kind: EventKind::Gap,
+            lane: None,
+            position: gap.position,
+            length_samples: 0,
+            clock_s: Some(gap.seconds),
+        });
+        let mut events: Vec<Event> = gaps.chain(by_clock).collect();
         self.print(&mut events, file)?;
         Ok(Ending::Good)
     }
@@ -192,6 +200,7 @@ fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>
         lane: Some(lane),
         position: index - missing,
         length_samples,
+        clock_s: None,
     };
     events.extend(hits.drain(..).map(event));
 }

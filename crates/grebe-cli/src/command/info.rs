@@ -7,7 +7,7 @@ use anyhow::{Error, Result};
 use grebe_connection::{printable, shown};
 use grebe_flow::clock_id;
 use grebe_frame::AxisTime;
-use grebe_recording::{Error as RecordingError, Gap, SampleFile, Verified, verify};
+use grebe_recording::{ClockGap, Error as RecordingError, Gap, SampleFile, Verified, verify};
 use grebe_scope::Engineering;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -166,11 +166,12 @@ struct About<'a> {
     path: &'a Path,
     file: &'a SampleFile,
     gaps: Vec<Gap>,
+    clock_gaps: Vec<ClockGap>,
 }
 
 impl<'a> About<'a> {
     fn of(path: &'a Path, file: &'a SampleFile) -> Self {
-        Self { path, file, gaps: file.gaps().collect() }
+        Self { path, file, gaps: file.gaps().collect(), clock_gaps: file.clock_gaps().collect() }
     }
 
     fn largest_gap(&self) -> Option<&Gap> {
@@ -241,6 +242,7 @@ impl<'a> About<'a> {
                 "count": self.gaps.len(),
                 "samples": self.missing_samples(),
                 "largest": self.largest_gap().map(gap),
+                "by_clock": self.clock_gaps.iter().map(|gap| json!({ "position": gap.position, "seconds": gap.seconds })).collect::<Value>(),
             },
             "annotations": file.annotations().len(),
             "data_bytes": self.data_bytes(),
@@ -287,7 +289,7 @@ impl<'a> About<'a> {
                 row(name, text.to_owned());
             }
         }
-        row("gaps", self.gaps_in_words());
+        self.gaps_in_words().into_iter().for_each(|words| row("gaps", words));
         if file.stream_count() > 1 {
             row("streams", format!("{}, one after the other: the index steps back", file.stream_count()));
         }
@@ -307,8 +309,19 @@ impl<'a> About<'a> {
         lines.join("\n")
     }
 
-    fn gaps_in_words(&self) -> String {
-        let Some(largest) = self.largest_gap() else { return "none".to_owned() };
+    fn gaps_in_words(&self) -> Vec<String> {
+        let sampled = self.largest_gap().map(|largest| self.sampled_gaps(largest));
+        let shown = self.clock_gaps.iter().take(CLOCK_GAPS_SHOWN);
+        let by_clock = shown
+            .map(|gap| format!("{}, before sample {}", clock_gap_words(gap.seconds), grouped(gap.position)));
+        let more = self.clock_gaps.len().saturating_sub(CLOCK_GAPS_SHOWN);
+        let more = (more > 0)
+            .then(|| format!("{more} more where a sender began again; grebe find --trigger gap has them"));
+        let lines: Vec<String> = sampled.into_iter().chain(by_clock).chain(more).collect();
+        if lines.is_empty() { vec!["none".to_owned()] } else { lines }
+    }
+
+    fn sampled_gaps(&self, largest: &Gap) -> String {
         let samples = |count| format!("{} samples{}", grouped(count), self.words(count));
         format!(
             "{}: {} are missing; the largest is {}, before sample {}",
@@ -373,6 +386,14 @@ pub(crate) fn timestamp(time: SystemTime) -> Option<String> {
     Timestamp::try_from(time).ok().map(|time| time.to_string())
 }
 
+/// A gap where a sender began again.
+pub(crate) fn clock_gap_words(seconds: f64) -> String {
+    let missing = Engineering::new(seconds, "s").digits(3).to_string();
+    format!("about {missing} missing, by the clock: the sender began again")
+}
+
+/// JSON has all gaps.
+const CLOCK_GAPS_SHOWN: usize = 4;
 /// JSON has all channels.
 const CHANNELS_SHOWN: usize = 16;
 /// Larger compressed files are not unpacked to describe them.

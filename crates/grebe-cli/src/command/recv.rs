@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use grebe_connection::{Cancel, Ticket, shown};
@@ -23,23 +23,22 @@ use crate::transfer::{self, Display, Side};
 
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
-    make(&directory)?;
+    let made = make(&directory)?;
     let display = Display::new(options.json);
     let (way, cancel) = (display.route(), interrupt::cancel());
     let connects = transfer::options(&options.rendezvous, &way, &cancel);
     let side = Side { rendezvous: &options.rendezvous, there: "grebe send FILE --to", json: options.json };
-    let connection = side.meet(ticket, &connects)?;
+    let connection = side.meet(ticket, &connects).inspect_err(|_| remove(&made))?;
     let prompt = Prompt { cancel: cancel.clone(), is_open: Arc::default() };
     let is_asked = prompt.is_open.clone();
     let accept = accept(options.ask, &directory, prompt);
     let sender_waits = options.ask == Confirm::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
     let display = RefCell::new(display);
-    let began = RefCell::new(None);
     let received = receive(connection, &reception, &cancel, |now| {
         // A progress line would replace the prompt.
         if !is_asked.load(Ordering::Relaxed) {
-            show(&mut display.borrow_mut(), &mut began.borrow_mut(), now);
+            show(&mut display.borrow_mut(), now);
         }
     });
     display.borrow().clear();
@@ -75,13 +74,21 @@ fn places(options: &Recv) -> Result<(Option<Ticket>, PathBuf)> {
     Ok((ticket, Path::new(directory).to_path_buf()))
 }
 
-/// Creates the directory if missing.
-fn make(directory: &Path) -> Result<()> {
+/// Creates the directory if missing. Returns the folders that it made, the innermost first.
+fn make(directory: &Path) -> Result<Vec<PathBuf>> {
     if let Some(file) = directory.ancestors().find(|place| place.is_file()) {
         let file = shown(file);
         return Err(Usage(format!("{file} is a file: give a directory to receive into")).into());
     }
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))
+    let is_missing = |place: &&Path| !place.as_os_str().is_empty() && !place.exists();
+    let missing = directory.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    Ok(missing)
+}
+
+/// Removes folders that nobody needs after all; one that another program uses by now stays.
+fn remove(made: &[PathBuf]) {
+    let _ = made.iter().try_for_each(std::fs::remove_dir);
 }
 
 /// Prints the offer, and prompts if requested, or if hidden files would go to the user's own.
@@ -155,22 +162,10 @@ fn usage() -> anyhow::Error {
     Usage("give one ticket and one directory at most".into()).into()
 }
 
-fn show(display: &mut Display, began: &mut Option<(Instant, u64)>, now: &TransferProgress) {
-    let (since, before) = *began.get_or_insert((Instant::now(), now.moved_bytes));
-    let rate = (now.moved_bytes - before) as f64 / since.elapsed().as_secs_f64().max(0.1);
+fn show(display: &mut Display, now: &TransferProgress) {
     let rtt_us = Some(now.connection.rtt_us).filter(|us| *us > 0);
-    display.show(
-        now,
-        || {
-            format!(
-                "{}  RTT {}  {}",
-                Engineering::new(rate * 8.0, "bit/s"),
-                rtt_us.map_or("?".into(), |us| Engineering::new(us as f64 / 1e6, "s").to_string()),
-                transfer::time_left(now.total_bytes - now.bytes, rate),
-            )
-        },
-        || json!({ "rate_bits_per_s": rate * 8.0, "rtt_us": rtt_us }),
-    );
+    let rtt = || rtt_us.map_or("?".into(), |us| Engineering::new(us as f64 / 1e6, "s").to_string());
+    display.show(now, || format!("RTT {}", rtt()), || json!({ "rtt_us": rtt_us }));
 }
 
 fn print_report(report: &TransferReport, way: &transfer::TransferRoute, json: bool) -> Result<()> {
@@ -184,6 +179,7 @@ fn print_report(report: &TransferReport, way: &transfer::TransferRoute, json: bo
                 "files": report.files,
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
+                "hole_bytes": report.hole_bytes,
                 "peer": report.peer.to_string(),
                 "route": way.name(),
                 "seconds": seconds,
@@ -194,11 +190,15 @@ fn print_report(report: &TransferReport, way: &transfer::TransferRoute, json: bo
     for path in &report.paths {
         out!("{}", shown(path))?;
     }
-    note!(
-        "received {}{} in {seconds:.1} s from {}, verified",
-        transfer::size(report.file_bytes),
-        transfer::resumed(report),
-        report.peer
-    );
+    if report.files == 0 {
+        note!("nothing received from {}", report.peer);
+    } else {
+        note!(
+            "received {} in {seconds:.1} s from {}{}, verified",
+            transfer::size(report.file_bytes),
+            report.peer,
+            transfer::there_before(report),
+        );
+    }
     Ok(())
 }

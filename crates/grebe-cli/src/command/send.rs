@@ -14,6 +14,7 @@ use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::transfer::{self, Display, Side};
+use crate::units::counted;
 
 pub(crate) fn run(options: &Send) -> Result<Ending> {
     if options.files.iter().filter_map(|file| file.to_str()).any(transfer::is_like_a_ticket) {
@@ -45,21 +46,19 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
 }
 
 fn show(display: &mut Display, now: &TransferProgress) {
-    let (rate, limit) = (now.connection.rate_bits_per_s, limit_name(now.connection.limit));
+    let limit = limit_name(now.connection.limit);
     display.show(
         now,
         || {
             format!(
-                "{}  RTT {}  loss {:.1} %  {}  limit: {limit}",
-                Engineering::new(rate, "bit/s"),
+                "RTT {}  loss {:.1} %  limit: {limit}",
                 Engineering::new(now.connection.rtt_us as f64 / 1e6, "s"),
                 now.connection.loss * 100.0,
-                transfer::time_left(now.total_bytes - now.bytes, rate / 8.0),
             )
         },
         || {
             json!({
-                "rate_bits_per_s": rate,
+                "path_rate_bits_per_s": now.connection.rate_bits_per_s,
                 "rtt_us": now.connection.rtt_us,
                 "queue_us": now.connection.queue_us,
                 "loss": now.connection.loss,
@@ -86,6 +85,7 @@ fn print_report(
                 "complete": report.left_out_count == 0,
                 "bytes": report.file_bytes,
                 "resumed_bytes": report.resumed_bytes,
+                "hole_bytes": report.hole_bytes,
                 "peer": report.peer.to_string(),
                 "route": way.name(),
                 "seconds": seconds,
@@ -101,15 +101,16 @@ fn print_report(
         });
         return output::json(&result);
     }
-    let files = match report.files {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    };
+    if report.files == 0 {
+        note!("nothing sent to {}", report.peer);
+        return Ok(());
+    }
     note!(
-        "sent {} in {files}{} in {seconds:.1} s, {}, verified by {}",
+        "sent {} in {} in {seconds:.1} s, {}{}, verified by {}",
         transfer::size(report.file_bytes),
-        transfer::resumed(report),
+        counted(report.files, "file", "files"),
         Engineering::new((report.file_bytes - report.resumed_bytes) as f64 * 8.0 / seconds, "bit/s"),
+        transfer::there_before(report),
         report.peer,
     );
     Ok(())

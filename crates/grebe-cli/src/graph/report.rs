@@ -4,14 +4,15 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::Result;
-use grebe_flow::{Snapshot, StageSnapshot};
+use grebe_flow::{QueueSnapshot, Snapshot, StageSnapshot};
 use grebe_frame::Refusal;
 use serde_json::{Value, json};
 
+use crate::command::info::clock_gap_words;
 use crate::ending::{Ending, one_line, reported_in_json};
 use crate::graph::disk_use::{DiskUse, OneDisk};
 use crate::output::{self, note};
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// Losses by place, from all counters of a graph.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,6 +26,13 @@ pub(crate) struct Losses {
     pub(crate) kernel_drops: Option<u64>,
     /// Frames that a full queue dropped.
     pub(crate) queue_frames: u64,
+    /// Their samples per channel.
+    pub(crate) queue_samples: u64,
+    /// Gaps in a recording, and the samples per channel that are missing in them, whatever lost them.
+    pub(crate) gaps: u64,
+    pub(crate) gap_samples: u64,
+    /// Time that is missing by the clock where senders began again.
+    pub(crate) restart_ms: u64,
     /// Frames that arrived too late, and their samples per channel, which are missing.
     pub(crate) late_frames: u64,
     pub(crate) late_samples: u64,
@@ -72,7 +80,11 @@ impl Losses {
             network_frames: own("lost_frames"),
             network_samples: own("lost_samples"),
             kernel_drops: (own("kernel_drops_known") > 0).then(|| own("kernel_drops")),
-            queue_frames: snapshot.dropped_frames() - skipped_frames(snapshot),
+            queue_frames: dropped(snapshot).map(|queue| queue.dropped_frames).sum(),
+            queue_samples: dropped(snapshot).map(|queue| queue.dropped_samples).sum(),
+            gaps: own("gaps"),
+            gap_samples: recorders(snapshot).filter_map(|stage| stage.own("gap_samples")).sum(),
+            restart_ms: own("restart_missing_ms"),
             late_frames: own("late_frames") + own("late_datagrams"),
             late_samples: own("late_samples"),
             duplicate_frames: own("duplicate_frames"),
@@ -113,6 +125,10 @@ impl Losses {
             "network_samples": self.network_samples,
             "kernel_drops": self.kernel_drops,
             "queue_frames": self.queue_frames,
+            "queue_samples": self.queue_samples,
+            "gaps": self.gaps,
+            "gap_samples": self.gap_samples,
+            "restart_s": self.restart_ms as f64 / 1e3,
             "late_frames": self.late_frames,
             "late_samples": self.late_samples,
             "duplicate_frames": self.duplicate_frames,
@@ -140,40 +156,60 @@ impl Losses {
 
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Only for losses at the end of a stream, which no frame counts.
-        let lone_samples = if self.network_frames == 0 { u64::MAX } else { 0 };
+        // Losses at the end of a stream, which no frame counts, have samples only.
+        let lone_samples = if self.network_frames == 0 { self.network_samples } else { 0 };
+        // What a place above lost is not told twice.
+        let told = self.generator_samples
+            + self.network_samples
+            + self.late_samples
+            + self.queue_samples
+            + self.disk_samples;
         let places = [
-            (self.generator_samples, "samples dropped by the generator"),
-            (self.network_frames, "frames lost on the way"),
-            (self.network_samples.min(lone_samples), "samples lost on the way"),
-            (self.kernel_drops.unwrap_or(0), "buffers dropped by the kernel"),
-            (self.queue_frames, "frames dropped by a queue"),
-            (self.late_frames, "late frames dropped"),
-            (self.duplicate_frames, "duplicate frames dropped"),
-            (self.refused_datagrams, "datagrams refused"),
-            (self.foreign_datagrams, "datagrams of another sender dropped"),
-            (self.other_stream_packets, "packets of other streams dropped (stream=ID selects one)"),
-            (self.refused_sends, "sends refused by the destination"),
-            (self.unsent_datagrams, "datagrams not sent"),
-            (self.client_samples, "samples dropped for slow clients"),
-            (self.absent_samples, "samples without a connected client"),
-            (self.disk_samples, "samples lost with a disk that failed"),
-            (self.underflows, "underflows of the radio"),
-            (self.unknown_gaps, "gaps of unknown length"),
-            (self.underruns, "underruns of the sound device"),
-            (self.bad_lines, "invalid lines skipped"),
-            (self.odd_bytes, "bytes of incomplete samples dropped"),
-            (self.odd_messages, "messages without whole samples dropped"),
-            (self.short_datagrams, "datagrams without a whole sample dropped"),
-            (self.away_samples, "samples missing while their host was away"),
-            (self.unconfirmed_samples, "samples in flight to a host that went away"),
+            (self.generator_samples, 0, "sample", "dropped by the generator"),
+            (self.network_frames, self.network_samples, "frame", "lost on the way"),
+            (lone_samples, 0, "sample", "lost on the way"),
+            (self.kernel_drops.unwrap_or(0), 0, "buffer", "dropped by the kernel"),
+            (self.queue_frames, self.queue_samples, "frame", "dropped by a queue"),
+            (self.late_frames, self.late_samples, "late frame", "dropped"),
+            (self.duplicate_frames, 0, "duplicate frame", "dropped"),
+            (self.refused_datagrams, 0, "datagram", "refused"),
+            (self.foreign_datagrams, 0, "datagram", "of another sender dropped"),
+            (self.other_stream_packets, 0, "packet", "of other streams dropped (stream=ID selects one)"),
+            (self.refused_sends, 0, "send", "refused by the destination"),
+            (self.unsent_datagrams, 0, "datagram", "not sent"),
+            (self.client_samples, 0, "sample", "dropped for slow clients"),
+            (self.absent_samples, 0, "sample", "without a connected client"),
+            (self.disk_samples, 0, "sample", "lost with a disk that failed"),
+            (self.underflows, 0, "underflow", "of the radio"),
+            (self.unknown_gaps, 0, "gap", "of unknown length"),
+            (self.underruns, 0, "underrun", "of the sound device"),
+            (self.bad_lines, 0, "invalid line", "skipped"),
+            (self.odd_bytes, 0, "byte", "of incomplete samples dropped"),
+            (self.odd_messages, 0, "message", "without whole samples dropped"),
+            (self.short_datagrams, 0, "datagram", "without a whole sample dropped"),
+            (self.away_samples, 0, "sample", "missing while their host was away"),
+            (self.unconfirmed_samples, 0, "sample", "in flight to a host that went away"),
         ];
+        let restart = (self.restart_ms > 0).then(|| clock_gap_words(self.restart_ms as f64 / 1e3));
         let clock = (self.clock_samples > 0)
-            .then(|| format!("about {} missing, by the clock", grouped(self.clock_samples)));
+            .then(|| format!("about {} samples missing, by the clock", grouped(self.clock_samples)));
+        let gap = (self.gap_samples > told).then(|| {
+            let samples = counted(self.gap_samples, "sample", "samples");
+            format!("{samples} missing in {}", counted(self.gaps, "gap", "gaps"))
+        });
         let mut said = places
             .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} {what}", grouped(count)))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, samples, one, rest)| {
+                let many = if count == 1 { "" } else { "s" };
+                let samples = match samples {
+                    0 => String::new(),
+                    samples => format!(" ({})", counted(samples, "sample", "samples")),
+                };
+                format!("{} {one}{many}{samples} {rest}", grouped(count))
+            })
+            .chain(gap)
+            .chain(restart)
             .chain(clock);
         match said.next() {
             None if self.is_unseen => f.write_str("loss unknown here"),
@@ -288,6 +324,9 @@ fn is_loss(name: &str) -> bool {
         "unconfirmed_",
         "unseen_",
         "clock_missing_",
+        "gaps",
+        "gap_samples",
+        "restart_missing_",
         "streams",
     ];
     told.iter().any(|start| name.starts_with(start))
@@ -344,6 +383,15 @@ fn json(stage: &StageSnapshot, snapshot: &Snapshot, error: Option<String>) -> Va
         "disks": Some(OneDisk::all(stage)).filter(|all| !all.is_empty()).map(|all| all.iter().map(OneDisk::json).collect::<Value>()),
         "trigger": trigger_counts(snapshot),
     })
+}
+
+/// Queues that may have lost samples of the result.
+fn dropped(snapshot: &Snapshot) -> impl Iterator<Item = &QueueSnapshot> {
+    snapshot.queues.iter().filter(|queue| queue.to != TRIGGER)
+}
+
+fn recorders(snapshot: &Snapshot) -> impl Iterator<Item = &StageSnapshot> {
+    snapshot.stages.iter().filter(|stage| stage.own("recorded_samples").is_some())
 }
 
 /// Frames that the search skipped for lack of time; they are recorded.
@@ -411,8 +459,22 @@ mod tests {
             some.to_string(),
             "1,200 frames lost on the way, 7 buffers dropped by the kernel, 3 late frames dropped"
         );
+        let queue = Losses { queue_frames: 9_484, queue_samples: 1_517_440, foreign_datagrams: 1, ..none };
+        assert_eq!(
+            queue.to_string(),
+            "9,484 frames (1,517,440 samples) dropped by a queue, 1 datagram of another sender dropped"
+        );
+        let gap = Losses { gaps: 1, gap_samples: 403_872, ..none };
+        assert_eq!(gap.to_string(), "403,872 samples missing in 1 gap");
+        let explained = Losses { network_frames: 2, network_samples: 403_872, ..gap };
+        assert_eq!(explained.to_string(), "2 frames (403,872 samples) lost on the way");
+        let restart = Losses { restart_ms: 1_520, ..none };
+        assert_eq!(restart.to_string(), "about 1.52 s missing, by the clock: the sender began again");
         let clock = Losses { clock_samples: 240_000, is_unseen: true, ..none };
         assert!(!clock.is_none());
-        assert_eq!(clock.to_string(), "about 240,000 missing, by the clock; further loss unknown here");
+        assert_eq!(
+            clock.to_string(),
+            "about 240,000 samples missing, by the clock; further loss unknown here"
+        );
     }
 }

@@ -150,7 +150,14 @@ impl fmt::Display for SpliceGap {
             By::Stamps => "by the clock of its host",
             By::Arrival => "as long as nothing came: its host has another clock than before",
         };
-        write!(f, "the stream continues after a gap of {samples} samples ({seconds:.3} s, {by})")
+        write!(f, "the stream continues after a gap of {} samples ({seconds:.3} s, {by})", grouped(*samples))
+    }
+}
+
+fn grouped(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        _ => format!("{},{:03}", grouped(number / 1_000), number % 1_000),
     }
 }
 

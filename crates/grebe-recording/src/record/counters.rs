@@ -21,7 +21,7 @@ pub(super) fn set_disks(counters: &Counters, writer: &Stripes) {
     for (number, state, samples, report) in writer.disks() {
         all = Some(all.map_or(report, |all| all.beside(&report)));
         if writer.is_striped() {
-            let first = LOST + 1 + number * (DISK_VALUES + 2);
+            let first = FIRST_DISK + number * (DISK_VALUES + 2);
             set(first, &values(&report));
             set(first + DISK_VALUES, &[samples, state as u64]);
         }
@@ -67,6 +67,8 @@ macro_rules! counters {
             "disk_lost_summaries",
             "disk_lost_spectra",
             "disk_lost_samples",
+            "gaps",
+            "restart_missing_ms",
             $(
                 concat!("disk", $disk, "_io_uring"),
                 concat!("disk", $disk, "_past_cache"),
@@ -112,6 +114,10 @@ const DISK: usize = 6;
 const DISK_VALUES: usize = 10;
 /// Samples that were lost with a disk.
 const LOST: usize = DISK + DISK_VALUES;
+/// Gaps, and the time that is missing where senders began again.
+pub(super) const GAPS: usize = LOST + 1;
+pub(super) const RESTART_MISSING: usize = LOST + 2;
+const FIRST_DISK: usize = LOST + 3;
 
 #[cfg(test)]
 mod tests {
@@ -119,10 +125,10 @@ mod tests {
 
     #[test]
     fn each_disk_has_its_counters_where_they_are_set() {
-        assert_eq!(names(1).len(), LOST + 1);
-        assert_eq!(names(2).len(), LOST + 1 + DISKS_MAX * (DISK_VALUES + 2));
-        assert_eq!(names(1)[LOST], "disk_lost_samples");
-        assert_eq!(names(2)[LOST + 1 + 2 * (DISK_VALUES + 2)], "disk3_io_uring");
+        assert_eq!(names(1).len(), FIRST_DISK);
+        assert_eq!(names(2).len(), FIRST_DISK + DISKS_MAX * (DISK_VALUES + 2));
+        assert_eq!((names(1)[LOST], names(1)[GAPS]), ("disk_lost_samples", "gaps"));
+        assert_eq!(names(2)[FIRST_DISK + 2 * (DISK_VALUES + 2)], "disk3_io_uring");
         assert_eq!(names(2).last(), Some(&"disk8_state"));
     }
 }

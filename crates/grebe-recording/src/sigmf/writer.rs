@@ -6,7 +6,6 @@ mod label;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use grebe_frame::{ChannelError, Description, Frame, Header, Sample, SampleFormat};
 
@@ -20,7 +19,7 @@ use super::stripe_set::StripeSet;
 use crate::disk::{Disk, DiskReport};
 use crate::error::{Error, ProcessError};
 use crate::output::NameLock;
-use crate::sample_file::{Block, RecordedAt};
+use crate::sample_file::{Block, RecordedAt, made_at, now};
 use crate::summary::RecordingSummaries;
 
 pub(crate) use close::Closing;
@@ -252,7 +251,11 @@ impl SigmfWriter {
     fn moment(&mut self, header: &Header, first_sample_index: u64) -> Option<RecordedAt> {
         let mut begins = self.next_sample_index != Some(first_sample_index);
         let is_axis_due = self.axis.is_due();
-        let recorded_at = if begins || is_axis_due { self.made_at(header, first_sample_index) } else { None };
+        let recorded_at = if begins || is_axis_due {
+            made_at(self.description.as_deref(), header, first_sample_index)
+        } else {
+            None
+        };
         if is_axis_due {
             let axis = recorded_at.and_then(|at| at.axis);
             begins |= self.axis.is_outdated(first_sample_index, axis, header.sample_rate_hz);
@@ -418,22 +421,6 @@ impl SigmfWriter {
         Ok(())
     }
 
-    /// When a sample of a frame was made, by the producer's clock, or arrived.
-    #[cold]
-    fn made_at(&self, header: &Header, sample_index: u64) -> Option<RecordedAt> {
-        let Some(description) = &self.description else { return now() };
-        match description.time_of(header, sample_index) {
-            Some(time) => Some(RecordedAt {
-                time,
-                error_ns: description.time_error_ns(),
-                axis: description.axis_time_of(header, sample_index),
-            }),
-            // Samples played from a recording were not made now, even if their time is known.
-            None if description.recorded_at.is_some() || description.is_undated => None,
-            None => now(),
-        }
-    }
-
     #[cold]
     fn begin_segment(
         &mut self,
@@ -475,10 +462,6 @@ fn summaries(
     let channels = parts.len();
     let blocks = [(); 2].map(|()| disk.tap(parts.iter_mut().map(|part| &mut part.end), !is_live));
     RecordingSummaries::start(path, format, channels, blocks, is_live)
-}
-
-fn now() -> Option<RecordedAt> {
-    Some(RecordedAt { time: SystemTime::now(), error_ns: None, axis: None })
 }
 
 #[inline]

@@ -159,7 +159,7 @@ impl Shortfall {
         }
         self.marked.annotations.push(StreamAnnotation {
             first_sample_index,
-            label: Some(format!("about {} missing, by the clock", grouped(rounded(new)))),
+            label: Some(format!("about {} samples missing, by the clock", grouped(rounded(new)))),
             comment: Some(COMMENT.to_owned()),
             generator: Some("grebe".to_owned()),
             ..StreamAnnotation::default()
@@ -346,7 +346,7 @@ mod tests {
             assert!(said.as_ref().is_none_or(|it| it.annotations.len() <= ANNOTATIONS_MAX));
         }
         assert!((20..120).contains(&labels.len()), "{}", labels.len());
-        assert_eq!(labels[0].label.as_deref(), Some("about 260,000 missing, by the clock"));
+        assert_eq!(labels[0].label.as_deref(), Some("about 260,000 samples missing, by the clock"));
     }
 
     #[test]

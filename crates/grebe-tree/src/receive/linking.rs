@@ -7,7 +7,7 @@ use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::progress::{Done, add};
 use crate::receive::shared::Receiving;
-use crate::system::Kind;
+use crate::system::{Kind, Metadata};
 use crate::wire::EntryId;
 
 /// Files with further names, and those names.
@@ -74,10 +74,17 @@ impl Links {
 }
 
 impl Link {
+    /// Whether the link is there already.
+    fn is_made(&self, receiving: &Receiving, place: Place, name: &[u8]) -> bool {
+        let at = |place, name: &[u8]| receiving.directories.open(place).and_then(|it| it.metadata(name)).ok();
+        let (target, there) = (at(place, name), at(self.place, &self.name));
+        target.zip(there).is_some_and(|(target, there)| is_same(&target, &there))
+    }
+
     /// Makes one link. Returns whether it is new.
     fn make(&self, receiving: &Receiving, place: Place, name: &[u8]) -> io::Result<bool> {
         if receiving.options.dry_run {
-            return Ok(true);
+            return Ok(!self.is_made(receiving, place, name));
         }
         let (from, into) = (receiving.directories.open(place)?, receiving.directories.open(self.place)?);
         let target = from.metadata(name)?;
@@ -85,7 +92,7 @@ impl Link {
             return Err(io::Error::other("something else has the name of the file"));
         }
         match into.metadata(&self.name) {
-            Ok(there) if (there.device, there.inode) == (target.device, target.inode) => return Ok(false),
+            Ok(there) if is_same(&there, &target) => return Ok(false),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 into.hard_link(&from, name, &self.name)?;
@@ -98,4 +105,8 @@ impl Link {
         temporary.rename(&into, &self.name)?;
         Ok(true)
     }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.device, one.inode) == (other.device, other.inode)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::figures::Outcome;
 use crate::transfer::size;
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// Everything for the summary besides the figures.
 pub(super) struct Summary<'a> {
@@ -28,10 +28,6 @@ pub(super) struct Summary<'a> {
 /// The summary in words.
 pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
     let Summary { outcome, route, is_dry, destination, .. } = whole;
-    let counted = |count: u64, one: &str, more: &str| match count {
-        1 => format!("1 {one}"),
-        count => format!("{} {more}", grouped(count)),
-    };
     let files = |count| counted(count, "file", "files");
     let mut first = match (is_dry, outcome.files_copied) {
         (true, count) => {
@@ -74,7 +70,8 @@ pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
     let made =
         [(outcome.links_made, "link", "links"), (outcome.directories_made, "directory", "directories")];
     for (count, one, several) in made.into_iter().filter(|(count, ..)| *count > 0) {
-        more.push(format!("{} made", counted(count, one, several)));
+        let word = if *is_dry { "to make" } else { "made" };
+        more.push(format!("{} {word}", counted(count, one, several)));
     }
     if outcome.deleted > 0 {
         let word = if *is_dry { "to remove" } else { "removed" };
@@ -190,9 +187,10 @@ mod tests {
         assert_eq!(limit(&whole(&busy), 4.9), Some("the processors"));
         let late = Summary { login: Duration::from_secs(3), ..whole(&busy) };
         assert_eq!(limit(&late, 4.9), Some("logging in by ssh"));
-        let dry = Outcome { files_copied: 1, deleted: 2, ..Outcome::default() };
+        let dry = Outcome { files_copied: 1, deleted: 2, links_made: 1, ..Outcome::default() };
         let lines = summary(&Summary { is_dry: true, ..whole(&dry) }, 4.9).join("\n");
-        assert!(lines.starts_with("would copy 1 file") && lines.contains("2 to remove"), "{lines}");
+        assert!(lines.starts_with("would copy 1 file"), "{lines}");
+        assert!(lines.contains("1 link to make; 2 to remove"), "{lines}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use grebe_view::LaneId;
 use serde_json::{Value, json};
 
 use crate::cli::EventKind;
-use crate::command::info::timestamp;
+use crate::command::info::{clock_gap_words, timestamp};
 use crate::units::grouped;
 
 /// Event, by its position in the file.
@@ -21,6 +21,8 @@ pub(super) struct Event {
     pub(super) position: u64,
     /// Duration in samples, 0 for an instant; of a gap the number of missing samples.
     pub(super) length_samples: u64,
+    /// Of a gap where the sender began again, by the clock; then no samples can be counted.
+    pub(super) clock_s: Option<f64>,
 }
 
 /// Form of the output, one line per event.
@@ -77,7 +79,7 @@ impl Line {
             sample_index,
             // Another stream with lower indices has no time.
             seconds: sample_index.checked_sub(first_index).and_then(seconds),
-            duration_s: seconds(event.length_samples).filter(|_| event.length_samples > 0),
+            duration_s: event.clock_s.or(seconds(event.length_samples).filter(|_| event.length_samples > 0)),
             time: file.time_at(event.position).and_then(timestamp),
         }
     }
@@ -86,6 +88,7 @@ impl Line {
         let at = self.seconds.map_or(String::new(), |seconds| format!("{seconds:>16.9} s  "));
         let lane = if self.lane.is_empty() { String::new() } else { format!("  channel {}", self.lane) };
         let length = match (event.length_samples, self.duration_s) {
+            (0, Some(seconds)) => format!("  {}", clock_gap_words(seconds)),
             (0, _) => String::new(),
             (samples, None) => format!("  {} samples", grouped(samples)),
             (samples, Some(seconds)) => {
@@ -120,6 +123,7 @@ impl Line {
             "sample_index": self.sample_index,
             "samples": event.length_samples,
             "duration_s": self.duration_s,
+            "by_clock": event.clock_s.is_some(),
             "time": self.time,
         })
     }

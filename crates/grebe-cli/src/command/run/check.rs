@@ -195,7 +195,8 @@ impl Carries {
         let (began, mut bytes, mut before) = (Instant::now(), FIRST_BYTES, 0.0);
         loop {
             let Some(Filled { bytes: came, ns }) = round(bytes) else { return self };
-            let rate = came as f64 / (ns.max(1) as f64 / 1e9);
+            // What came at once waited in buffers: that says nothing of more than the shortest time.
+            let rate = came as f64 / (ns.max(SHORTEST_NS) as f64 / 1e9);
             let best = self.has_bytes_per_s.unwrap_or(0.0).max(rate);
             self.has_bytes_per_s = Some(best);
             let is_settled = ns > SETTLED_NS && rate < 1.2 * before;
@@ -264,6 +265,7 @@ const MARGIN: f64 = 1.1;
 const WIDE: f64 = 2.0;
 const FIRST_BYTES: u64 = 64 << 10;
 const MEASURE_TIME: Duration = Duration::from_millis(700);
+const SHORTEST_NS: u64 = 10_000_000;
 const SETTLED_NS: u64 = 50_000_000;
 const FILLED_WITHIN: Duration = Duration::from_secs(3);
 
@@ -311,6 +313,19 @@ mod tests {
         // The rate of a free-running source is unknown.
         let free = self::cut(&GRAPH.replace("rate = \"10M\"", "rate = \"10M\", free_run = true"));
         assert_eq!(Carries::needed(free.links.iter().filter(|link| link.from == 0), String::new()), None);
+    }
+
+    #[test]
+    fn bytes_that_come_at_once_are_no_measurement_of_a_rate() {
+        let cut = cut(GRAPH);
+        let way = Carries::needed(cut.links.iter().filter(|link| link.from == 1), String::new()).unwrap();
+        let mut rounds = 0;
+        let way = way.measured(false, |bytes| {
+            rounds += 1;
+            Some(Filled { bytes, ns: 2_000 })
+        });
+        // 8 MB/s are needed: 64 KiB in the shortest time are too few, 128 KiB suffice.
+        assert_eq!((rounds, way.has_bytes_per_s), (2, Some(131_072.0 / 0.01)));
     }
 
     #[test]

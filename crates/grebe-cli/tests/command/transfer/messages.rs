@@ -35,6 +35,31 @@ fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
 }
 
 #[test]
+fn both_ends_say_how_a_stopped_transfer_goes_on() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 10_000_000);
+    let receiver = Waiting::recv(into.path());
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "20M"]);
+    wait_for_note(into.path(), 1);
+    signal("-INT", sender.id());
+    let (sender, receiver) = (sent(sender), receiver.finish());
+    for said in [&sender.said, &receiver.said] {
+        assert!(said.contains("start recv again, and give send its new ticket"), "{said}");
+    }
+}
+
+#[test]
+fn a_receiver_that_nobody_came_to_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("there")).unwrap();
+    let receiver = Waiting::recv(&folder.path().join("there/deep/x"));
+    assert!(folder.path().join("there/deep/x").is_dir());
+    signal("-INT", receiver.id());
+    assert_eq!(receiver.finish().status, Some(130));
+    assert!(folder.path().join("there").is_dir() && !folder.path().join("there/deep").exists());
+}
+
+#[test]
 fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 40_000_000);
@@ -52,7 +77,8 @@ fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set()
     let (sender, receiver) = moved(&[&large], into.path(), &["--bwlimit", &limit]);
     assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
     assert!(receiver.progress.len() > 2, "{:?}", receiver.progress);
-    for progress in &receiver.progress {
+    // The sender's rate, too, is that of what arrives, not what the path could carry.
+    for progress in receiver.progress.iter().chain(&sender.progress) {
         let rate = progress["rate_bits_per_s"].as_f64().unwrap();
         assert!(rate < 2.0 * left_bytes as f64 * 2.0, "{limit} bit/s was the limit: {progress}");
     }
