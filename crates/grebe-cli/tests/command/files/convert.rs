@@ -9,7 +9,7 @@ fn files_are_named_by_uri_too() {
     with_a_gap(&folder.path().join("gap"));
     for words in [
         ["convert", &uri("gap.sigmf-collection"), &uri("a.wav"), "--gaps=zeros"],
-        ["info", &uri("a.wav"), "--verify", "--json"],
+        ["info", &uri("gap.sigmf-collection"), "--verify", "--json"],
         ["find", &uri("a.wav"), "--trigger=gap", "--json"],
     ] {
         let said = run(&words);
