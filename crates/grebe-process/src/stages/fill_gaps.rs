@@ -198,7 +198,7 @@ impl FillGapsStage {
         };
         // The filler before the batch leaves first.
         self.rewriter.flush(output, ctx);
-        if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().last()) {
+        if let (Some(position), Some(last)) = (self.position.as_mut(), renumbered.frames().next_back()) {
             position.pass(&last, renumbered.len() as u64, shift);
         }
         output.send(renumbered, ctx);
