@@ -94,7 +94,7 @@ fn between<T: Sample>(with: Filler, samples: [T; 2]) -> T {
 #[test]
 fn a_gap_before_the_end_is_filled() {
     let mut batches = batches_of(2, &[(0, 10)], 1);
-    let last = batches[0].frames().last().unwrap().header();
+    let last = batches[0].frames().next_back().unwrap().header();
     let mut end = BatchPool::new(1, 4096).acquire().unwrap();
     let header = Header {
         sequence: last.sequence + 2,

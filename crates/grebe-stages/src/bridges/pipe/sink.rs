@@ -51,7 +51,7 @@ impl<W: Write + Send> PipeSink<W> {
 impl<W: Write + Send> Stage for PipeSink<W> {
     fn process(&mut self, input: &mut Inputs, _: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = input.next() else { return Ok(Outcome::WantsInput) };
-        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        self.last = batch.frames().next_back().map(|frame| frame.header()).or(self.last);
         let written = self.write(&batch);
         self.announcer.take_note().into_iter().for_each(|note| ctx.note(note));
         match written {

@@ -166,7 +166,7 @@ impl Stage for ShmSink {
         } else {
             self.copy(&batch, ctx)?;
         }
-        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        self.last = batch.frames().next_back().map(|frame| frame.header()).or(self.last);
         Ok(Outcome::Produced)
     }
 

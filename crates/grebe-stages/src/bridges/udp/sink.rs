@@ -117,7 +117,7 @@ impl UdpSink {
             }
         }
         self.send(sent..self.held.len())?;
-        if let Some(frame) = self.held.last().and_then(|batch| batch.frames().last()) {
+        if let Some(frame) = self.held.last().and_then(|batch| batch.frames().next_back()) {
             self.last = Some(frame.header());
         }
         self.held.clear();

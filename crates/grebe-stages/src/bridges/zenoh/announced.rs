@@ -57,7 +57,7 @@ impl AnnouncedSink {
 
     /// Announces the description after a change.
     fn say(&mut self, batch: &Batch) {
-        let Some(header) = batch.frames().last().map(|frame| frame.header()) else { return };
+        let Some(header) = batch.frames().next_back().map(|frame| frame.header()) else { return };
         let description = batch.description();
         let is_said = self.said.as_ref().is_some_and(|(said, described)| {
             let of = |it: &Header| (it.format, it.channel_count, it.sample_rate_hz);

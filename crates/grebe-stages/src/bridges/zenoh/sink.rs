@@ -84,7 +84,7 @@ impl Sending {
             self.messages += 1;
         }
         self.messages += self.sender.send(batch)?;
-        self.last = batch.frames().last().map(|frame| frame.header()).or(self.last);
+        self.last = batch.frames().next_back().map(|frame| frame.header()).or(self.last);
         Ok(())
     }
 
