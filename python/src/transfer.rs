@@ -69,7 +69,7 @@ pub(crate) fn send_files<'py>(
     let work = {
         let cancel = cancel.clone();
         move |teller: Teller<News>| -> Result<TransferReport, Error> {
-            let offering = Offering::look(&paths, &[], &cancel)?;
+            let offering = Offering::look(&paths, &[], &cancel).map_err(Error::Tree)?;
             options.notify = notify(&teller);
             let connection = met(ticket, listen, expires, &options, &teller)?;
             send(connection, &offering, &cancel, |now: &TransferProgress| {
