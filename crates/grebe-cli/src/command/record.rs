@@ -85,8 +85,12 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
             let name = file.file_name().unwrap_or_default();
             let recording = |disk: &PathBuf| if disk.is_dir() { disk.join(name) } else { disk.clone() };
             let recordings: Vec<PathBuf> = std::iter::once(&file).chain(&more_disks).map(recording).collect();
-            for unused in recordings.iter().filter(|path| SampleFile::named(path).is_none()) {
-                note!("grebe: {} was not written: the recording is shorter than a block", unused.display());
+            let is_striped = !more_disks.is_empty();
+            for unused in recordings.iter().filter(|path| is_striped && SampleFile::named(path).is_none()) {
+                note!(
+                    "grebe: {} was not written: disks take turns after half of --buffer, and the recording is shorter",
+                    unused.display()
+                );
             }
             return (ending, recordings.iter().find_map(|path| SampleFile::named(path)));
         }

@@ -1,6 +1,7 @@
 //! Rings: kept ranges, saves, and the effects of kills.
 #![cfg(unix)]
 
+mod ends;
 mod kills;
 
 use std::collections::BTreeSet;

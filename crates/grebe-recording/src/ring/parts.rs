@@ -178,6 +178,25 @@ impl Parts {
         found
     }
 
+    /// Place of an event in the signal, and how many of its first samples no part has: the recorder removed them
+    /// before the event ended. `None` if none of it is there.
+    pub(super) fn signal_of_event(&self, index: u64, length_samples: u64) -> Option<(u64, u64)> {
+        if let Some(signal) = self.signal_of(index) {
+            return Some((signal, 0));
+        }
+        // The oldest part may begin amid the event, and a stream whose first samples were lost.
+        let (mut found, mut end_index) = (None, None);
+        for (begin, segment) in self.parts.iter().flat_map(Part::segments) {
+            let first = segment.first_sample_index;
+            let is_first = end_index.is_none_or(|end| first < end);
+            end_index = Some(first.saturating_add(segment.length_samples));
+            if is_first && (index..index.saturating_add(length_samples)).contains(&first) {
+                found = Some((begin, first - index));
+            }
+        }
+        found
+    }
+
     /// Current end of the signal, if its times use this machine's clock and it flows: the disk lags slightly.
     pub(super) fn now(&self) -> Option<u64> {
         let file = &self.parts.back()?.file;

@@ -102,12 +102,14 @@ pub fn save_ring(
         return Err(ProcessError::Setting { what: "the length of the stretch", got, must }.into());
     };
     let samples = |time: Duration| (time.as_secs_f64() * rate_hz).round() as u64;
-    let (moment, slack) = find_moment(&mut parts, stretch.at, samples(SLACK), cancel)?;
+    let length_samples = stretch.label.as_ref().map_or(0, |label| label.length_samples);
+    let Moment { signal: moment, cut, slack } =
+        find_moment(&mut parts, stretch.at, length_samples, samples(SLACK), cancel)?;
     let begin = moment.saturating_sub(samples(stretch.before));
-    let end = moment.saturating_add(samples(stretch.after));
+    let end = moment.saturating_add(samples(stretch.after).saturating_sub(cut));
     // Also where it is not known how much came until the call.
     let wanted = begin..end.saturating_add(slack);
-    let label = stretch.label.clone().map(|label| (moment, label));
+    let label = stretch.label.clone().map(|label| (moment, label.without_begin(cut)));
     let mut save = Save::begin(parts, to, wanted, label, stretch.overwrite)?;
     let mut patience = Patience::new(&save.parts);
     loop {
@@ -123,25 +125,42 @@ pub fn save_ring(
         save.parts.refresh();
     }
     let missing = |samples: u64| Duration::from_secs_f64(samples as f64 / rate_hz);
-    let missing_before = missing(samples(stretch.before).saturating_sub(moment));
+    let missing_before = missing(samples(stretch.before).saturating_sub(moment).saturating_add(cut));
     let missing_after = missing(end.saturating_sub(save.reached()));
     let len_samples = save.assembler.len_samples();
     let files = save.finish()?;
     Ok(RingSaved { files, len_samples, sample_rate_hz: rate_hz, missing_before, missing_after })
 }
 
-/// Place of the moment in the signal, and the uncertainty about samples that arrived before it.
-fn find_moment(parts: &mut Parts, at: Option<u64>, slack: u64, cancel: &Cancel) -> Result<(u64, u64), Error> {
+/// Place of the moment.
+struct Moment {
+    /// In the signal; if the ring no longer has it, its oldest sample of that stream.
+    signal: u64,
+    /// Samples from the moment to there.
+    cut: u64,
+    /// Uncertainty about samples that arrived before the moment.
+    slack: u64,
+}
+
+/// Finds the moment. An event of which the ring has only the end is cut.
+fn find_moment(
+    parts: &mut Parts,
+    at: Option<u64>,
+    length_samples: u64,
+    slack: u64,
+    cancel: &Cancel,
+) -> Result<Moment, Error> {
     let Some(index) = at else {
-        if !parts.is_recorded() {
-            return Ok((parts.end(), 0));
-        }
-        return Ok(parts.now().map_or((parts.end(), slack), |now| (now, 0)));
+        let now = if parts.is_recorded() { parts.now() } else { Some(parts.end()) };
+        return Ok(match now {
+            Some(signal) => Moment { signal, cut: 0, slack: 0 },
+            None => Moment { signal: parts.end(), cut: 0, slack },
+        });
     };
     let mut patience = Patience::new(parts);
     loop {
-        if let Some(moment) = parts.signal_of(index) {
-            return Ok((moment, 0));
+        if let Some((signal, cut)) = parts.signal_of_event(index, length_samples) {
+            return Ok(Moment { signal, cut, slack: 0 });
         }
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -149,10 +168,24 @@ fn find_moment(parts: &mut Parts, at: Option<u64>, slack: u64, cancel: &Cancel) 
         let is_over = patience.is_out(parts) || !parts.is_recorded();
         std::thread::sleep(LOOK_EVERY);
         parts.refresh();
-        if is_over && parts.signal_of(index).is_none() {
+        if is_over && parts.signal_of_event(index, length_samples).is_none() {
             let (what, got) = ("the sample to keep", index.to_string());
             return Err(ProcessError::Setting { what, got, must: "the ring does not have it" }.into());
         }
+    }
+}
+
+impl RingLabel {
+    /// The label of the rest, which states how much is missing.
+    fn without_begin(mut self, cut: u64) -> Self {
+        if cut > 0 {
+            self.length_samples = self.length_samples.saturating_sub(cut);
+            let comment = self.fields.get("core:comment").and_then(Value::as_str);
+            let comment = comment.map(|comment| format!("{comment}, ")).unwrap_or_default();
+            let comment = format!("{comment}began {cut} samples before this recording");
+            self.fields.insert("core:comment".to_owned(), comment.into());
+        }
+        self
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Watch {
     before: Duration,
     after: Duration,
     saves_per_minute: u64,
+    /// Length of the recording.
+    duration: Option<Duration>,
 }
 
 impl Watch {
@@ -54,6 +56,7 @@ impl Watch {
             before: *before,
             after: *after,
             saves_per_minute: *saves_per_minute,
+            duration: options.duration,
         };
         // Missing conditions are reported before the recording starts.
         let any = Header { sample_rate_hz: 1e6, ..Header::default() };
@@ -83,6 +86,10 @@ struct Watcher {
     stream: Option<Header>,
     channels: Vec<ChannelDescription>,
     tracker: StreamTracker,
+    /// Signal so far, gaps included, as the recorder counts it.
+    signal_samples: u64,
+    /// Index after the last recorded sample, once it is known.
+    end_index: u64,
     hits: Vec<Hit>,
     /// End of the last saved range, in the stream.
     kept_until: u64,
@@ -100,6 +107,8 @@ impl Watcher {
             stream: None,
             channels: Vec::new(),
             tracker: StreamTracker::new(),
+            signal_samples: 0,
+            end_index: u64::MAX,
             hits: Vec::new(),
             kept_until: 0,
             recent: VecDeque::new(),
@@ -121,6 +130,10 @@ impl Watcher {
             if !arrival.is_new() {
                 continue;
             }
+            if self.end_index < u64::MAX {
+                // The recording has ended.
+                continue;
+            }
             if header.is_end_of_stream() {
                 self.end(&header);
                 continue;
@@ -129,6 +142,7 @@ impl Watcher {
                 self.end(&header);
                 (self.stream, self.kept_until) = (None, 0);
             }
+            self.count_signal(arrival, &header);
             if self.watch.kind == EventKind::Gap {
                 if matches!(arrival, Arrival::After(_)) {
                     self.keep(None, header.first_sample_index, 0, &header);
@@ -138,6 +152,21 @@ impl Watcher {
             self.search(&frame, &header, batch)?;
         }
         Ok(())
+    }
+
+    /// Finds the end of the recording.
+    fn count_signal(&mut self, arrival: Arrival, header: &Header) {
+        let rate_hz = header.sample_rate_hz;
+        let Some(duration) = self.watch.duration.filter(|_| rate_hz > 0.0) else { return };
+        if let Arrival::After(gap) = arrival {
+            self.signal_samples = self.signal_samples.saturating_add(gap.samples);
+        }
+        let left = stretch_samples(duration, rate_hz).saturating_sub(self.signal_samples);
+        let block = u64::from(header.block_length_samples);
+        self.signal_samples = self.signal_samples.saturating_add(block);
+        if left <= block {
+            self.end_index = header.first_sample_index.saturating_add(left);
+        }
     }
 
     fn search(&mut self, frame: &Frame<'_>, header: &Header, batch: &Batch) -> Result<()> {
@@ -172,6 +201,11 @@ impl Watcher {
 
     /// Saves a range around an event.
     fn keep(&mut self, lane: Option<LaneId>, index: u64, length_samples: u64, header: &Header) {
+        // The search gets a whole last frame, of which the recorder takes a part.
+        if index >= self.end_index {
+            return;
+        }
+        let length_samples = length_samples.min(self.end_index - index);
         self.counters.add(EVENTS, 1);
         if index < self.kept_until {
             return self.counters.add(WITHIN, 1);
@@ -284,7 +318,7 @@ fn fields(kind: EventKind, lane: Option<LaneId>) -> Map<String, Value> {
 }
 
 fn stretch_samples(time: Duration, rate_hz: f64) -> u64 {
-    (time.as_secs_f64() * rate_hz) as u64
+    (time.as_secs_f64() * rate_hz).round() as u64
 }
 
 /// `20261123T021314_123`.
