@@ -22,6 +22,8 @@ pub struct TriggerEvent<V: Value = i16> {
     pub index: u64,
     /// Direction of the crossing (never `Either`).
     pub slope: Slope,
+    /// Samples of the pulse or runt that ended at `index`; 0 for other conditions.
+    pub width_samples: u64,
     before: V,
     after: V,
     level: V,
@@ -291,7 +293,7 @@ impl<V: Value> Trigger<V> {
                         && widths.contains(&(index - start))
                     {
                         let event = self.event_at(at, piece, bit, slope, self.level);
-                        self.emit(event, fire);
+                        self.emit(TriggerEvent { width_samples: index - start, ..event }, fire);
                     }
                 }
                 Rule::Runt(polarity) => {
@@ -299,11 +301,11 @@ impl<V: Value> Trigger<V> {
                     if rising == (*polarity == Polarity::Positive) {
                         self.since = Some(index);
                         self.reached = false;
-                    } else if self.since.take().is_some() {
+                    } else if let Some(start) = self.since.take() {
                         let reached = self.reached || far & valid(bit) & !valid(done) != 0;
                         if !reached {
                             let event = self.event_at(at, piece, bit, slope, self.level);
-                            self.emit(event, fire);
+                            self.emit(TriggerEvent { width_samples: index - start, ..event }, fire);
                         }
                     }
                     done = bit;
@@ -339,14 +341,16 @@ impl<V: Value> Trigger<V> {
             // Due within this word: earlier ones would have fired then.
             let sample = piece[(index - at) as usize];
             let slope = if self.since_rising { Slope::Rising } else { Slope::Falling };
-            self.emit(TriggerEvent { index, slope, before: sample, after: sample, level: sample }, fire);
+            let event =
+                TriggerEvent { index, slope, width_samples: 0, before: sample, after: sample, level: sample };
+            self.emit(event, fire);
         }
     }
 
     fn event_at(&self, at: u64, piece: &[V], bit: usize, slope: Slope, level: V) -> TriggerEvent<V> {
         // A crossing has a neighbour: the comparator's state was forgotten at every gap.
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
-        TriggerEvent { index: at + bit as u64, slope, before, after: piece[bit], level }
+        TriggerEvent { index: at + bit as u64, slope, width_samples: 0, before, after: piece[bit], level }
     }
 
     #[inline]

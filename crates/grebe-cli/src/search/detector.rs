@@ -113,7 +113,10 @@ impl<V: Number> Detector<V> {
     pub(super) fn scan(&mut self, first_index: u64, samples: &[V], is_next: bool, found: &mut Vec<Hit>) {
         match self {
             Detector::Moments(trigger) => {
-                trigger.scan(first_index, samples, |event| found.push((event.index, 0)))
+                // A pulse is found at its end.
+                trigger.scan(first_index, samples, |event| {
+                    found.push((event.index - event.width_samples, event.width_samples));
+                })
             }
             Detector::Level(lasting, edges) => {
                 if !is_next && samples.first().is_some_and(|&first| (edges.is_beyond)(first)) {
