@@ -104,7 +104,7 @@ impl SynthRemote {
     /// # Errors
     /// [`Error::Setting`] for conflicting settings.
     pub fn new(synth: Synth) -> Result<(SynthSource, SynthRemote), Error> {
-        let source = SynthSource::new(synth.options())?;
+        let source = SynthSource::new(synth.options())?.centre_frequency_hz(synth.centre_hz());
         let control = source.control();
         Ok((source, SynthRemote { synth, control }))
     }

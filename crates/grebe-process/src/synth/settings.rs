@@ -30,6 +30,8 @@ pub struct Synth {
     /// Frequency in Hz, one or one per channel; by default 1/2500 of the rate, doubled from channel to channel. May be negative for
     /// complex formats.
     pub frequency: Option<PerChannel<FrequencyHz>>,
+    /// Centre frequency to state, in Hz: the frequency on the air that 0 Hz stands for. The samples stay the same.
+    pub center: Option<FrequencyHz>,
     /// Second frequency of two_tone, one or one per channel; by default 1.25 times the first.
     pub second: Option<PerChannel<FrequencyHz>>,
     /// Symbols per second of qpsk; by default an eighth of the rate.
@@ -136,6 +138,7 @@ impl Default for Synth {
             rate: RateHz(1e6),
             wave: vec![WaveName::Sine].into(),
             frequency: None,
+            center: None,
             second: None,
             symbol_rate: None,
             roll_off: 0.35,
@@ -167,6 +170,10 @@ impl Synth {
             samples: self.length_samples(),
             flush_every: self.latency.0 / 4,
         }
+    }
+
+    pub(super) fn centre_hz(&self) -> Option<f64> {
+        self.center.map(|center| center.0)
     }
 
     /// Samples per channel after which the stream ends.
@@ -276,6 +283,6 @@ impl Kind for Synth {
     }
 
     fn build(self, _: &mut Site) -> StageResult<Box<dyn Stage>> {
-        Ok(Box::new(SynthSource::new(self.options())?))
+        Ok(Box::new(SynthSource::new(self.options())?.centre_frequency_hz(self.centre_hz())))
     }
 }

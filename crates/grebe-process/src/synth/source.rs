@@ -45,6 +45,7 @@ pub struct SynthSource {
     given: Option<BatchPool>,
     pacer: Option<Pacer>,
     clock: UtcClock,
+    centre_frequency_hz: Option<f64>,
     sequence: u64,
     next_sample: u64,
     dropped_samples: u64,
@@ -128,6 +129,7 @@ impl SynthSource {
             given: None,
             pacer: None,
             clock: UtcClock::default(),
+            centre_frequency_hz: None,
             sequence: 0,
             next_sample: 0,
             dropped_samples: 0,
@@ -145,6 +147,11 @@ impl SynthSource {
     pub fn pool(mut self, pool: BatchPool) -> Self {
         self.given = Some(pool);
         self
+    }
+
+    /// States the frequency that 0 Hz stands for; the samples stay the same.
+    pub(super) fn centre_frequency_hz(self, hertz: Option<f64>) -> Self {
+        Self { centre_frequency_hz: hertz, ..self }
     }
 
     /// Applies changed settings.
@@ -264,6 +271,7 @@ impl Stage for SynthSource {
             pool.describe(Some(Arc::new(Description {
                 first_sample_index: self.next_sample,
                 clock: Some(clock),
+                centre_frequency_hz: self.centre_frequency_hz,
                 ..Description::default()
             })));
         }

@@ -59,6 +59,7 @@ pub(crate) fn write(synth: &Synth) -> String {
         .add("format", Some(synth.format).filter(|&format| format != plain.format))
         .add("rate", Some(synth.rate).filter(|&rate| rate != plain.rate))
         .add("frequency", synth.frequency.as_ref().map(|values| join(values.values())))
+        .add("center", synth.center)
         .add("second", synth.second.as_ref().map(|values| join(values.values())))
         .add("symbol_rate", synth.symbol_rate)
         .add("roll_off", Some(synth.roll_off).filter(|&roll_off| roll_off != plain.roll_off))
@@ -78,12 +79,13 @@ fn join(values: &[impl ToString]) -> String {
 }
 
 /// Parameters without those of the transport.
-const PARAMS: [&str; 16] = [
+const PARAMS: [&str; 17] = [
     "wave",
     "channels",
     "format",
     "rate",
     "frequency",
+    "center",
     "second",
     "symbol_rate",
     "roll_off",
@@ -114,6 +116,7 @@ mod tests {
             rate: RateHz(25e6),
             wave: vec![WaveName::Sine, WaveName::Saw].into(),
             frequency: Some(vec![FrequencyHz(1e3), FrequencyHz(2.5e6)].into()),
+            center: Some(FrequencyHz(433.92e6)),
             phase: vec![-90.0].into(),
             amplitude: vec![0.5, 0.25].into(),
             offset: vec![-0.125].into(),
@@ -121,7 +124,7 @@ mod tests {
             free_run: true,
             ..Synth::default()
         };
-        let text = "sine,sawtooth?channels=2&rate=25M&frequency=1k,2.5M&phase=-90&amplitude=0.5,0.25&offset=-0.125\
+        let text = "sine,sawtooth?channels=2&rate=25M&frequency=1k,2.5M&center=433.92M&phase=-90&amplitude=0.5,0.25&offset=-0.125\
                     &samples=10M&free_run";
         let seconds = Synth { duration: Some(Time(Duration::from_millis(1500))), ..Synth::default() };
         for (text, synth) in [
