@@ -11,6 +11,7 @@ mod location;
 mod metrics;
 mod numbers;
 mod probe;
+mod range;
 mod record;
 mod relay;
 mod serve;

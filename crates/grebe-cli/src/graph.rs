@@ -167,9 +167,16 @@ pub(crate) struct Pair {
 impl Pair {
     /// Runs it for a command that sends to `to`, and reports the result.
     pub(crate) fn run(self, command: &str, to: &Uri, as_json: bool) -> Result<Ending> {
-        self.run_and_judge(command, "sent", as_json, |sender, ending| match to {
-            Uri::File(file) if sender.samples_in > 0 => (ending, SampleFile::named(file)),
-            _ => (ending, None),
+        self.run_and_judge(command, "sent", as_json, |sender, ending| {
+            if sender.own("refused").is_some_and(|sends| sends > 0) {
+                note!(
+                    "grebe: no program listened at {to}: start its reader first, or name another with --to"
+                );
+            }
+            match to {
+                Uri::File(file) if sender.samples_in > 0 => (ending, SampleFile::named(file)),
+                _ => (ending, None),
+            }
         })
     }
 

@@ -268,6 +268,12 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// A number of things: `1 sample`, `1,234 samples`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", grouped(number))
+}
+
 /// A frequency or a rate with all of its digits: `433.92 MHz`, `2.048 MS/s`.
 pub(crate) fn exact(hertz: f64, unit: &str) -> String {
     let prefix =
@@ -293,6 +299,7 @@ mod tests {
         assert_eq!(pixels("1280x720"), Ok((1280, 720)));
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(12), "12");
+        assert_eq!([counted(1, "sample"), counted(1_000, "sample")], ["1 sample", "1,000 samples"]);
     }
 
     #[test]

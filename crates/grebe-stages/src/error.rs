@@ -19,7 +19,7 @@ pub enum Error {
     #[error("cannot {action} {uri}: {source}")]
     Udp { action: &'static str, uri: String, source: grebe_datagram::Error },
     /// A host that cannot be connected to, or an address that cannot be listened on.
-    #[error("cannot {action} {uri}: {source}")]
+    #[error("cannot {action} {uri}: {source}{}", refused_advice(action, source))]
     Tcp { action: &'static str, uri: String, source: io::Error },
     /// A device of this machine that cannot be used.
     #[error("cannot {action} {name}: {source}{advice}")]
@@ -56,7 +56,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     /// A stream whose sender has gone without an end of stream.
-    #[error("nothing arrived for {timeout:?}: the sender is gone (it sent no end of stream)")]
+    #[error("nothing arrived for {timeout:?}: no sender is there, or it is gone (it sent no end of stream)")]
     Idle { timeout: Duration },
     /// A lab that cannot be joined, or a stream that cannot be read from it.
     #[error(transparent)]
@@ -83,4 +83,14 @@ pub enum Error {
     /// Samples or settings that do not match.
     #[error(transparent)]
     Process(#[from] grebe_process::Error),
+}
+
+/// Advice after a refused connection.
+fn refused_advice(action: &str, source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::ConnectionRefused if action == "connect to" => {
+            "; no server runs there: start it, or correct the address"
+        }
+        _ => "",
+    }
 }

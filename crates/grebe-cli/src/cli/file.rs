@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -13,6 +12,7 @@ use grebe_stages::file_path;
 
 use super::band::Cutting;
 use super::event::{Conditions, EventKind, event_kind};
+use super::range::Range;
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -74,12 +74,8 @@ pub(crate) struct Find {
     pub(crate) trigger: EventKind,
     #[command(flatten)]
     pub(crate) conditions: Conditions,
-    /// Start position: 90s, 1h.
-    #[arg(long, value_name = "TIME", default_value = "0", help_heading = "Range", value_parser = units::duration)]
-    pub(crate) start: Duration,
-    /// Length of signal to search, gaps included [default: to the end].
-    #[arg(short = 'd', long, value_name = "TIME", help_heading = "Range", value_parser = units::length)]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) range: Range,
     /// Stop after this many events.
     #[arg(long, value_name = "N", help_heading = "Range", value_parser = units::count)]
     pub(crate) max: Option<u64>,
@@ -119,12 +115,8 @@ pub(crate) struct Convert {
     /// File to make: NAME.sigmf-meta, NAME.wav, NAME.npy, NAME.csv, NAME.cu8, ...
     #[arg(value_name = "OUT", value_parser = recording())]
     pub(crate) to: PathBuf,
-    /// Start position: 90s, 1h.
-    #[arg(long, value_name = "TIME", default_value = "0", help_heading = "Range", value_parser = units::duration)]
-    pub(crate) start: Duration,
-    /// Length of signal to convert, gaps included [default: to the end].
-    #[arg(short = 'd', long, value_name = "TIME", help_heading = "Range", value_parser = units::length)]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) range: Range,
     /// Channels to take, in this order: 1,3 or 5-8 [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Range", value_parser = units::channels)]
     pub(crate) channels: Vec<RangeInclusive<u8>>,

@@ -11,6 +11,7 @@ use grebe_zenoh::StreamName;
 
 use super::lab::Lab;
 use super::metrics::Metrics;
+use super::range::Range;
 use crate::units;
 
 /// Options of a receiver of datagrams.
@@ -86,6 +87,9 @@ pub(crate) struct Sg {
     /// Frequency in Hz, one or one per channel [default: rate / 2500, doubling].
     #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) frequency: Vec<FrequencyHz>,
+    /// Centre frequency to state in Hz: 433.92M; the samples stay the same.
+    #[arg(long, value_name = "HZ", allow_hyphen_values = true, help_heading = SIGNAL)]
+    pub(crate) center: Option<FrequencyHz>,
     /// Second frequency of two_tone in Hz [default: 1.25 times the first].
     #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) second: Vec<FrequencyHz>,
@@ -155,12 +159,8 @@ pub(crate) struct Play {
     /// Ignore the sample rate; send as fast as the reader accepts.
     #[arg(long, conflicts_with = "speed")]
     pub(crate) free_run: bool,
-    /// Start position: 90s, 1h.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "0")]
-    pub(crate) start: Duration,
-    /// Length of signal to play, gaps included [default: to the end].
-    #[arg(short = 'd', long, value_name = "TIME", value_parser = units::length)]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) range: Range,
     /// Stop after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) samples: Option<u64>,
@@ -217,8 +217,7 @@ impl Sg {
             speed: 1.0,
             free_run: self.free_run,
             repeat: true,
-            start: Duration::ZERO,
-            duration: None,
+            range: Range::default(),
             samples: self.samples,
             tethered: self.tethered || self.remote,
             metrics: self.metrics.clone(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, RateHz, Site, Stage};
 use grebe_process::{DecimateFiltered, Demodulate, FrequencyHz};
-use grebe_recording::{CsvOptions, CutBox, SampleFile, import_csv, is_table};
+use grebe_recording::{CsvOptions, CutBox, SampleFile, import_csv, is_table, ring_parts};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
 use self::save::{Origin, save, selected, with_progress};
@@ -22,11 +22,12 @@ use crate::output::note;
 /// temporary recording.
 pub(crate) fn run(options: &Convert) -> Result<Ending> {
     let is_text = is_table(&options.from);
-    let work = Work::of(options)?;
+    let part = options.range.times(|| opened(options))?;
+    let work = Work::of(options, part)?;
     if !is_text && matches!(work, Work::Samples) {
         let file = SampleFile::open(&options.from)?;
         file.notes().iter().for_each(|line| note!("grebe: {line}"));
-        let file = selected(file.stretch(options.start, options.duration)?, options)?;
+        let file = selected(file.stretch(part.0, part.1)?, options)?;
         return save(file, options, &options.to, Origin::default());
     }
     // The temporary folder is on the disk of the result.
@@ -38,7 +39,7 @@ pub(crate) fn run(options: &Convert) -> Result<Ending> {
     let mut origin = Origin { made_from: Some(options.from.clone()), made_as: None };
     let stage = match work {
         Work::Samples => {
-            let file = SampleFile::open(&from)?.stretch(options.start, options.duration)?;
+            let file = SampleFile::open(&from)?.stretch(part.0, part.1)?;
             return save(selected(file, options)?, options, &options.to, origin);
         }
         Work::Boxes(boxes) => return bands::cut(options, &from, boxes, apart.path()),
@@ -48,10 +49,26 @@ pub(crate) fn run(options: &Convert) -> Result<Ending> {
         }
     };
     let made = apart.path().join("x.sigmf-meta");
-    match process(options, from, stage, &made)? {
+    match process(part, from, stage, &made)? {
         Ending::Good => save(selected(SampleFile::open(&made)?, options)?, options, &options.to, origin),
         ending => Ok(ending),
     }
+}
+
+/// Start and length.
+type Part = (Duration, Option<Duration>);
+
+/// The recording, or the oldest part of the ring, in which samples are counted.
+fn opened(options: &Convert) -> Result<SampleFile> {
+    if is_table(&options.from) {
+        return Err(Usage("a table needs --start and --duration as times".to_owned()).into());
+    }
+    if options.from.is_dir()
+        && let Some(first) = ring_parts(&options.from)?.into_iter().next()
+    {
+        return Ok(first);
+    }
+    Ok(SampleFile::open(&options.from)?)
 }
 
 /// How the samples of a conversion come about.
@@ -66,7 +83,7 @@ enum Work {
 }
 
 impl Work {
-    fn of(options: &Convert) -> Result<Self> {
+    fn of(options: &Convert, (start, duration): Part) -> Result<Self> {
         let Cutting { center, bandwidth, rate, boxes, demodulate } = &options.cutting;
         let built = |kind: Result<Box<dyn Stage>, _>| kind.map_err(|error| anyhow!("{error}"));
         if let Some(factor) = options.decimate {
@@ -89,7 +106,7 @@ impl Work {
         }
         match (*center, *bandwidth) {
             (Some(centre_hz), Some(bandwidth_hz)) => {
-                let (start, duration, rate_hz) = (options.start, options.duration, *rate);
+                let rate_hz = *rate;
                 Ok(Self::Boxes(vec![CutBox { start, duration, centre_hz, bandwidth_hz, rate_hz }]))
             }
             (None, None) if rate.is_none() => Ok(Self::Samples),
@@ -122,8 +139,8 @@ fn read_text(options: &Convert, to: &Path) -> Result<PathBuf> {
 }
 
 /// Sends the recording through a stage.
-fn process(options: &Convert, from: PathBuf, stage: Box<dyn Stage>, to: &Path) -> Result<Ending> {
-    let part = SourceOptions { start: options.start, length: options.duration, ..SourceOptions::default() };
+fn process((start, length): Part, from: PathBuf, stage: Box<dyn Stage>, to: &Path) -> Result<Ending> {
+    let part = SourceOptions { start, length, ..SourceOptions::default() };
     let source = open_source(&Uri::File(from), part, &mut print_notice)?;
     let sink = open_sink(&Uri::File(to.into()), &SinkOptions::default(), &mut print_notice)?;
     let mut graph = Graph::new();

@@ -3,6 +3,7 @@
 mod event;
 
 use anyhow::Result;
+use grebe_frame::Component;
 use grebe_recording::{Annotation, AnnotationEdit, AnnotationsEdited, SampleFile};
 use grebe_view::LaneId;
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::search::{Hit, Search, Signal, Wanted};
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// Prints events as they are found, and writes annotations at the end.
 pub(crate) fn run(options: &Find) -> Result<Ending> {
@@ -25,19 +26,16 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
     }
     interrupt::catch();
     let first_index = whole.segments()[0].first_sample_index;
-    let file = whole.stretch(options.start, options.duration)?;
+    let (start, duration) = options.range.times(|| Ok(SampleFile::open(&options.file)?))?;
+    let file = whole.stretch(start, duration)?;
+    note_counts(&file, options);
     let mut telling = Printer::new(options, first_index);
     output::text(telling.form.head())?;
     let (ending, searched_samples) = match options.trigger {
         EventKind::Gap => (telling.gaps(&file)?, file.len_samples()),
         _ => telling.lanes(file, options)?,
     };
-    let plural = if telling.told == 1 { "" } else { "s" };
-    note!(
-        "found {} event{plural} in {} samples per channel",
-        grouped(telling.told),
-        grouped(searched_samples)
-    );
+    note!("found {} in {} per channel", counted(telling.told, "event"), counted(searched_samples, "sample"));
     if options.annotate && ending == Ending::Good {
         let edits: Vec<_> = telling.annotations.into_iter().map(AnnotationEdit::Add).collect();
         let AnnotationsEdited { added, places, .. } = SampleFile::edit_annotations(&options.file, &edits)?;
@@ -45,9 +43,22 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
         let there =
             if there > 0 { format!(", {} existed already", grouped(there as u64)) } else { String::new() };
         let place = places.first().unwrap_or(&options.file);
-        note!("wrote {} annotations into {}{there}", grouped(added as u64), place.display());
+        let added = counted(added as u64, "annotation");
+        note!("wrote {added} into {}{there}", place.display());
     }
     Ok(ending)
+}
+
+/// Reports that levels are in counts, if the recording states no unit.
+fn note_counts(file: &SampleFile, options: &Find) {
+    let conditions = &options.conditions;
+    let has_level = conditions.level.or(conditions.low).or(conditions.high).is_some();
+    let is_in_db = matches!(options.trigger, EventKind::Power | EventKind::Silence);
+    let is_real = matches!(file.format().component(), Component::F32 | Component::F64);
+    let channels = file.description(0).map_or(&[][..], |description| &description.channels);
+    if has_level && !is_in_db && !is_real && channels.iter().all(|channel| channel.unit.is_empty()) {
+        note!("grebe: the recording states no unit: levels are in counts of {}", file.format());
+    }
 }
 
 /// Printer of events.

@@ -107,12 +107,16 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
     // A size that all destinations can carry.
     let sizes = to.iter().map(|to| transport.datagram_bytes_to(to)).collect::<Result<Vec<_>, _>>()?;
     transport.datagram_bytes = sizes.into_iter().min();
+    let (start, length) = options.range.times(|| match &options.files[..] {
+        [file] => Ok(SampleFile::open(file)?),
+        _ => Err(Usage("several recordings need --start and --duration as times".to_owned()).into()),
+    })?;
     Ok(SourceOptions {
         transport,
         speed: (!options.free_run).then_some(options.speed),
         repeat: options.repeat,
-        start: options.start,
-        length: options.duration,
+        start,
+        length,
         samples: options.samples,
         ..SourceOptions::default()
     })

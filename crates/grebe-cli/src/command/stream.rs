@@ -72,6 +72,7 @@ fn synth(options: &Sg) -> Result<Synth> {
         wave: waves.into(),
         format: options.format,
         frequency: given(&options.frequency),
+        center: options.center,
         second: given(&options.second),
         symbol_rate: options.symbol_rate.map(RateHz),
         roll_off: options.roll_off,

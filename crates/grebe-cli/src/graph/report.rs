@@ -241,7 +241,8 @@ pub(crate) fn print(
             return ending.map_err(reported_in_json);
         }
         Some(stage) => {
-            note!("{}{}", summary(verb, stage, snapshot), cut(&ending));
+            let cut = if counts(stage).1 > 0 { cut(&ending) } else { "" };
+            note!("{}{cut}", summary(verb, stage, snapshot));
             if let Some(written) = written {
                 note!("wrote {}", written.display());
             }

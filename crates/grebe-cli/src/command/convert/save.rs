@@ -14,7 +14,7 @@ use crate::cli::Convert;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::units::{exact, grouped};
+use crate::units::{counted, exact, grouped};
 
 /// Where a result comes from, if a temporary recording lies between.
 #[derive(Default)]
@@ -82,7 +82,8 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
         0 => String::new(),
         before => format!(", the first {} of them before", grouped(before)),
     };
-    note!("wrote {samples} samples of {channels} channel{plural} ({format}) to {}{before}", first.display());
+    let samples = counted(samples, "sample");
+    note!("wrote {samples} of {channels} channel{plural} ({format}) to {}{before}", first.display());
     Ok(Ending::Good)
 }
 

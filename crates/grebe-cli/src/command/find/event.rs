@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::EventKind;
 use crate::command::info::{clock_gap_words, timestamp};
-use crate::units::grouped;
+use crate::units::counted;
 
 /// Event, by its position in the file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,9 +90,9 @@ impl Line {
         let length = match (event.length_samples, self.duration_s) {
             (0, Some(seconds)) => format!("  {}", clock_gap_words(seconds)),
             (0, _) => String::new(),
-            (samples, None) => format!("  {} samples", grouped(samples)),
+            (samples, None) => format!("  {}", counted(samples, "sample")),
             (samples, Some(seconds)) => {
-                format!("  {} samples ({})", grouped(samples), Engineering::new(seconds, "s"))
+                format!("  {} ({})", counted(samples, "sample"), Engineering::new(seconds, "s"))
             }
         };
         let time = self.time.as_ref().map_or(String::new(), |time| format!("  {time}"));
