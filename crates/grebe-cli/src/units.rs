@@ -250,11 +250,6 @@ pub(crate) fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A count with its noun: `1 frame`, `2,000 frames`.
-pub(crate) fn counted(count: u64, one: &str, several: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { several })
-}
-
 /// A number as text: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();

@@ -4,6 +4,7 @@ mod bands;
 mod save;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, RateHz, Site, Stage};

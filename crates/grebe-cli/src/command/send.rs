@@ -108,7 +108,7 @@ fn print_report(
     note!(
         "sent {} in {} in {seconds:.1} s, {}{}, verified by {}",
         transfer::size(report.file_bytes),
-        counted(report.files, "file", "files"),
+        counted(report.files, "file"),
         Engineering::new((report.file_bytes - report.resumed_bytes) as f64 * 8.0 / seconds, "bit/s"),
         transfer::there_before(report),
         report.peer,

@@ -194,8 +194,8 @@ impl fmt::Display for Losses {
         let clock = (self.clock_samples > 0)
             .then(|| format!("about {} samples missing, by the clock", grouped(self.clock_samples)));
         let gap = (self.gap_samples > told).then(|| {
-            let samples = counted(self.gap_samples, "sample", "samples");
-            format!("{samples} missing in {}", counted(self.gaps, "gap", "gaps"))
+            let samples = counted(self.gap_samples, "sample");
+            format!("{samples} missing in {}", counted(self.gaps, "gap"))
         });
         let mut said = places
             .into_iter()
@@ -204,7 +204,7 @@ impl fmt::Display for Losses {
                 let many = if count == 1 { "" } else { "s" };
                 let samples = match samples {
                     0 => String::new(),
-                    samples => format!(" ({})", counted(samples, "sample", "samples")),
+                    samples => format!(" ({})", counted(samples, "sample")),
                 };
                 format!("{} {one}{many}{samples} {rest}", grouped(count))
             })

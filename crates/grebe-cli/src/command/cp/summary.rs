@@ -28,7 +28,7 @@ pub(super) struct Summary<'a> {
 /// The summary in words.
 pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
     let Summary { outcome, route, is_dry, destination, .. } = whole;
-    let files = |count| counted(count, "file", "files");
+    let files = |count| counted(count, "file");
     let mut first = match (is_dry, outcome.files_copied) {
         (true, count) => {
             format!("would copy {}, {}, to {destination}", files(count), size(outcome.bytes_copied))
@@ -71,7 +71,7 @@ pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
         [(outcome.links_made, "link", "links"), (outcome.directories_made, "directory", "directories")];
     for (count, one, several) in made.into_iter().filter(|(count, ..)| *count > 0) {
         let word = if *is_dry { "to make" } else { "made" };
-        more.push(format!("{} {word}", counted(count, one, several)));
+        more.push(format!("{} {} {word}", grouped(count), if count == 1 { one } else { several }));
     }
     if outcome.deleted > 0 {
         let word = if *is_dry { "to remove" } else { "removed" };
