@@ -12,7 +12,7 @@ use crate::units;
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[command(next_help_heading = "Range")]
 pub(crate) struct Range {
-    /// Start position: 90s, 1h; or the index of a sample, as grebe find prints it: 312300Sa.
+    /// Start position: 90s, 1h; or a sample, as grebe find prints it: 312300Sa.
     #[arg(long, value_name = "TIME|SAMPLE", default_value = "0", value_parser = extent)]
     pub(crate) start: Extent,
     /// Length of signal, gaps included: 2s, 4096Sa [default: to the end].
