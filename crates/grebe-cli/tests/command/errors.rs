@@ -185,7 +185,6 @@ fn samples_that_a_sink_refuses_are_not_called_sent() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("sent 0 samples per channel in 0 frames; "), "{said}");
-    assert!(said.contains("; an error ended it: what came after is missing"), "{said}");
     assert!(said.contains("the stream is i16 in 1 channels, but the sink expects cf32"), "{said}");
 }
 

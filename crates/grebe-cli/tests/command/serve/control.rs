@@ -17,7 +17,7 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
     assert!(refused.contains("--control"), "{refused}");
     say(&mut looks, r#"{"control":{"keep":{"number":7}}}"#).unwrap();
     let refused = until(&mut looks, "kept");
-    assert!(refused.contains("not kept") && refused.contains("--control"), "{refused}");
+    assert!(refused.contains("not done") && refused.contains("--control"), "{refused}");
 
     let mut controls = served.socket();
     say(&mut controls, &served.hello().replace(&served.token, &control)).unwrap();

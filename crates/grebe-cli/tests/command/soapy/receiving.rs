@@ -140,7 +140,7 @@ fn without_a_clock_the_place_of_a_gap_is_known_and_its_length_is_not() {
         "--samples",
         "50k",
     ]);
-    assert!(text(&told.stderr).contains("1 gaps of unknown length"), "{}", text(&told.stderr));
+    assert!(text(&told.stderr).contains("1 gap of unknown length"), "{}", text(&told.stderr));
 }
 
 #[test]
