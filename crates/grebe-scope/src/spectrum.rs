@@ -64,7 +64,7 @@ impl<V: Value> Spectrum<V, 1> {
     /// overlap; [`set_hop`](Spectrum::set_hop) changes it).
     ///
     /// # Errors
-    /// [`Error::Setting`] for another size.
+    /// [`Error::Setting`](crate::Error::Setting) for another size.
     pub fn new(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum<V, 1>> {
         Ok(Spectrum::of(PowerTransform::real(size, window)?, averaging))
     }
@@ -81,7 +81,7 @@ impl<V: Value> Spectrum<V, 2> {
     /// As [`new`](Spectrum::new), of `size` complex samples.
     ///
     /// # Errors
-    /// [`Error::Setting`] for another size.
+    /// [`Error::Setting`](crate::Error::Setting) for another size.
     pub fn complex(size: usize, window: Window, averaging: Averaging) -> Result<Spectrum<V, 2>> {
         Ok(Spectrum::of(PowerTransform::complex(size, window)?, averaging))
     }
