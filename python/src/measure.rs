@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use crate::array::Rows;
 use crate::error::Kind;
 
-/// The quantities of each row of an array of `int16` or `float32`, in the order of [`Quantity::ALL`]; not-a-number where the signal
-/// does not have one.
+/// The quantities of each row of an array of `int16` or `float32`, in the order of [`Quantity::ALL`] without those that
+/// compare channels; not-a-number where the signal does not have one.
 #[pyfunction]
 pub(crate) fn measure_rows(py: Python<'_>, rows: &Bound<'_, PyAny>, rate: f64) -> PyResult<Vec<Vec<f64>>> {
     let rows = Rows::of(rows)?;
@@ -33,5 +33,6 @@ pub(crate) fn measure_rows(py: Python<'_>, rows: &Bound<'_, PyAny>, rate: f64) -
 
 fn listed<V: grebe_scope::Value>(measurer: &mut Measurer<V>, samples: &[V], rate_hz: f64) -> Vec<f64> {
     let found = measurer.measure(&[samples], rate_hz, Scale::COUNTS);
-    Quantity::ALL.map(|quantity| found.get(quantity).unwrap_or(f64::NAN)).to_vec()
+    let of_one_channel = Quantity::ALL.into_iter().filter(|quantity| !quantity.needs_reference());
+    of_one_channel.map(|quantity| found.get(quantity).unwrap_or(f64::NAN)).collect()
 }

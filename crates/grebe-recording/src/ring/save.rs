@@ -221,6 +221,8 @@ struct Save {
     placed: (u64, u64),
     /// The label, and its position in the signal.
     label: Option<(u64, RingLabel)>,
+    /// The label's samples in the recording, of the parts that are copied.
+    labelled: Option<Range<u64>>,
     refreshed: Instant,
 }
 
@@ -239,7 +241,7 @@ impl Save {
         check_room(&parts, &first.file, to, wanted.end.min(parts.end()).saturating_sub(wanted.start))?;
         let assembler = Assembler::create(to, &first.file, overwrite)?;
         let refreshed = Instant::now();
-        Ok(Self { parts, assembler, wanted, position: 0, placed: (0, 0), label, refreshed })
+        Ok(Self { parts, assembler, wanted, position: 0, placed: (0, 0), label, labelled: None, refreshed })
     }
 
     /// Copies what there is, part after part.
@@ -288,20 +290,22 @@ impl Save {
     fn say(&mut self, part: &Part) {
         let (begin, at) = self.placed;
         let copied = begin..self.position;
-        let mut enter = |position: u64, length_samples: u64, fields: Map<String, Value>| {
-            let from = position.max(copied.start);
-            let until = (position.saturating_add(length_samples)).min(copied.end);
-            let is_point = length_samples == 0 && copied.contains(&position);
-            if from < until || is_point {
-                self.assembler.annotate(at + (from - begin), until.saturating_sub(from), fields);
-            }
-        };
         for Annotation { position, length_samples, fields } in part.file.annotations() {
-            enter(*position, *length_samples, fields.clone());
+            let label = *position..position.saturating_add(*length_samples);
+            if let Some(label) = within(&copied, label) {
+                self.assembler.annotate(at + (label.start - begin), label.end - label.start, fields.clone());
+            }
         }
-        let is_here = |moment: u64| copied.contains(&part.position_at(moment));
-        if let Some((moment, label)) = self.label.take_if(|(moment, _)| is_here(*moment)) {
-            enter(part.position_at(moment), label.length_samples, label.fields);
+        if let Some((moment, label)) = &self.label {
+            let end = moment.saturating_add(label.length_samples);
+            let samples = part.position_at(*moment)..part.position_at(end);
+            // No later part has an end of it: only what goes on there is added.
+            if (self.labelled.is_none() || !samples.is_empty())
+                && let Some(label) = within(&copied, samples)
+            {
+                let end = at + (label.end - begin);
+                self.labelled.get_or_insert(at + (label.start - begin)..end).end = end;
+            }
         }
     }
 
@@ -337,8 +341,18 @@ impl Save {
         if let Some(last) = self.parts.take_first() {
             self.say(&last);
         }
+        if let (Some((_, label)), Some(samples)) = (self.label, self.labelled) {
+            self.assembler.annotate(samples.start, samples.end - samples.start, label.fields);
+        }
         self.assembler.finish()
     }
+}
+
+/// The samples of a label among those copied. A label without length is a point.
+fn within(copied: &Range<u64>, label: Range<u64>) -> Option<Range<u64>> {
+    let samples = label.start.max(copied.start)..label.end.min(copied.end);
+    let is_point = label.is_empty() && copied.contains(&label.start);
+    (samples.start < samples.end || is_point).then_some(samples)
 }
 
 /// A disk that a kept stretch fills ends the recording of the ring: then it is not kept.

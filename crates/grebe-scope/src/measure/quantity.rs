@@ -84,6 +84,11 @@ impl Quantity {
         NAMES[self as usize].0
     }
 
+    /// Whether it compares two channels.
+    pub fn needs_reference(self) -> bool {
+        matches!(self, Quantity::Delay | Quantity::Phase)
+    }
+
     /// Which unit it has.
     pub fn dimension(self) -> Dimension {
         NAMES[self as usize].1

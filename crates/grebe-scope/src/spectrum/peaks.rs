@@ -68,7 +68,7 @@ pub fn find_peaks(dbfs: &[f32], sides: Sides, window: Window, count: usize, floo
 /// let dbfs = [-90.0, -90.0, -6.0, 0.0, -6.0, -90.0];
 /// let peak = peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 2.8).unwrap();
 /// assert!((peak.line - 3.0).abs() < 0.01 && peak.dbfs.abs() < 0.001);
-/// assert_eq!(peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 1.5).unwrap().dbfs, -48.0);
+/// assert_eq!(peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 1.25).unwrap().dbfs, -69.0);
 /// assert_eq!(peak_at(&dbfs, Sides::One, Window::Hann, -50.0, 9.0), None);
 /// ```
 pub fn peak_at(dbfs: &[f32], sides: Sides, window: Window, floor_dbfs: f32, line: f64) -> Option<Peak> {

@@ -93,7 +93,7 @@ impl ViewModel {
             (levels, edges) => format!("of {levels}, edges of {edges}"),
         };
         let columns = self.quantity_columns();
-        if columns.iter().any(|it| matches!(it, Quantity::Delay | Quantity::Phase)) {
+        if columns.iter().any(|it| it.needs_reference()) {
             let against = self.controls.against.unwrap_or(measured.lane);
             words += &format!(", delay to {}", self.setup(against).label(against));
         }

@@ -232,7 +232,7 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
     down.set(event.pointerId, part);
   });
   element.addEventListener("pointerup", (event) => {
-    if (!box) return;
+    if (!box || !boxed) return;
     const [part, height] = box;
     box = null;
     const [times, frequencies] = [[height, heightOf(event)], [part, partOf(event)]];
