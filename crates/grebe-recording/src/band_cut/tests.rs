@@ -205,7 +205,7 @@ proptest! {
             let began = segment.recorded_at.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
             let index = Duration::from_secs_f64(segment.first_sample_index as f64 / file.sample_rate_hz());
             let expected = Duration::from_secs(1_000) + Duration::from_micros(5) + start + index;
-            prop_assert!(began.abs_diff(expected) <= Duration::from_micros(1), "{:?} {:?}", began, expected);
+            prop_assert!(began.abs_diff(expected) <= Duration::from_nanos(2), "{:?} {:?}", began, expected);
         }
     }
 }

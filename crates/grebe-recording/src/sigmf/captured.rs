@@ -33,7 +33,7 @@ impl Captured {
             // SigMF's largest index.
             global_index: Some(self.first_sample_index.min(i64::MAX as u64)),
             stripe_start: self.stripe_start,
-            datetime: self.recorded_at.and_then(|at| datetime(at.time, sample_rate_hz)),
+            datetime: self.recorded_at.and_then(|at| datetime(at, sample_rate_hz)),
             datetime_error_ns: self.recorded_at.and_then(|at| at.error_ns),
             axis: self.recorded_at.and_then(|at| at.axis),
             ..Capture::default()

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use grebe_frame::{AxisTime, ChannelDescription, SampleFormat};
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use crate::error::Error;
 use crate::kinds::is_raw;
 use crate::kinds::{Kind, is_csv, is_stream, kind_of};
 use crate::output::{NameLock, followed};
+use crate::sample_file::RecordedAt;
 use crate::summary::SummaryKind;
 use crate::unpacked::is_packed;
 
@@ -400,10 +400,12 @@ pub(super) fn datatype(format: SampleFormat) -> String {
     format!("{kind}{format}{order}")
 }
 
-/// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`; to the nanosecond where samples come closer than that.
-pub(super) fn datetime(time: SystemTime, sample_rate_hz: f64) -> Option<String> {
-    let digits = if sample_rate_hz > 1e6 { 9 } else { 6 };
-    Timestamp::try_from(time).ok().map(|time| format!("{time:.digits$}"))
+/// RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.678901Z`; to the nanosecond where samples are closer than that,
+/// or the error is smaller.
+pub(super) fn datetime(at: RecordedAt, sample_rate_hz: f64) -> Option<String> {
+    let is_fine = sample_rate_hz > 1e6 || at.error_ns.is_some_and(|error_ns| error_ns < 1_000);
+    let digits = if is_fine { 9 } else { 6 };
+    Timestamp::try_from(at.time).ok().map(|time| format!("{time:.digits$}"))
 }
 
 const NO_RECORDING: &str =

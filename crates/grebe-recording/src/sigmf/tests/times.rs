@@ -126,7 +126,11 @@ fn a_recording_without_times_is_played_without_and_one_with_a_restart_has_those_
 #[test]
 fn times_are_as_fine_as_the_samples() {
     use super::super::layout::datetime;
+    use crate::sample_file::RecordedAt;
     let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_040);
-    assert_eq!(datetime(time, 1e6).unwrap(), "1970-01-01T00:00:00.000001Z");
-    assert_eq!(datetime(time, 25e6).unwrap(), "1970-01-01T00:00:00.000001040Z");
+    let known_to = |error_ns| RecordedAt { time, error_ns, axis: None };
+    assert_eq!(datetime(known_to(None), 1e6).unwrap(), "1970-01-01T00:00:00.000001Z");
+    assert_eq!(datetime(known_to(Some(1_000)), 1e6).unwrap(), "1970-01-01T00:00:00.000001Z");
+    assert_eq!(datetime(known_to(Some(999)), 1e6).unwrap(), "1970-01-01T00:00:00.000001040Z");
+    assert_eq!(datetime(known_to(None), 25e6).unwrap(), "1970-01-01T00:00:00.000001040Z");
 }
