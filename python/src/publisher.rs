@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use grebe_frame::{Description, FrameWriter, HEADER_BYTES, SampleFormat};
+use grebe_recording::RecordOptions;
 use grebe_stages::{Cancel, SinkOptions, Uri, open_sink};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -51,7 +52,7 @@ impl Publisher {
         let options = SinkOptions {
             lends_pool: true,
             frame_bytes_max: block.map(frame_bytes),
-            overwrite,
+            recording: RecordOptions { overwrite, ..RecordOptions::default() },
             cancel: cancel.clone(),
             ..SinkOptions::default()
         };

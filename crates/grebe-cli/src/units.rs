@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grebe_flow::{Count, NoQuantity, RateHz, SizeBytes, Time};
 use grebe_frame::SampleFormat;
 use grebe_process::Format;
-use grebe_recording::{RingLength, Rotate, WriteWay};
+use grebe_recording::{RingLength, Rotate, WriteMethod};
 use grebe_stages::{Error, Uri};
 use grebe_zenoh::StreamName;
 
@@ -135,11 +135,11 @@ pub(crate) fn ring(text: &str) -> Result<RingLength, String> {
 }
 
 /// Parses a method of writing to a disk.
-pub(crate) fn write_way(text: &str) -> Result<WriteWay, String> {
+pub(crate) fn write_method(text: &str) -> Result<WriteMethod, String> {
     match text {
-        "io-uring" => Ok(WriteWay::IoUring),
-        "threads" => Ok(WriteWay::Threads),
-        "page-cache" => Ok(WriteWay::PageCache),
+        "io-uring" => Ok(WriteMethod::IoUring),
+        "threads" => Ok(WriteMethod::Threads),
+        "page-cache" => Ok(WriteMethod::PageCache),
         _ => Err(format!("unknown method {text:?}; supported: io-uring, threads, page-cache")),
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use grebe_frame::SampleFormat;
-use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter, WriteWay};
+use grebe_recording::{SampleFile, SigmfSettings, SigmfWriter, WriteMethod};
 
 fn main() {
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).map(PathBuf::from);
@@ -24,14 +24,15 @@ fn main() {
     println!("in {}; load average {}", folder.path().display(), load.trim());
     let plain = median(|| plain(folder.path()));
     println!("{:<40}{plain:8.2} GB/s", "plain writes of 1 MiB, synced");
-    let ways = [
-        ("page cache", WriteWay::PageCache),
-        ("threads, past it", WriteWay::Threads),
-        ("io_uring, past it", WriteWay::IoUring),
+    let methods = [
+        ("page cache", WriteMethod::PageCache),
+        ("threads, past it", WriteMethod::Threads),
+        ("io_uring, past it", WriteMethod::IoUring),
     ];
-    for ((name, way), checksum) in ways.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+    for ((name, method), checksum) in methods.into_iter().flat_map(|method| [(method, false), (method, true)])
+    {
         let name = format!("record and close, {name}{}", if checksum { ", sums" } else { "" });
-        let rate = median(|| record(folder.path(), way, checksum));
+        let rate = median(|| record(folder.path(), method, checksum));
         println!("{name:<40}{rate:8.2} GB/s{:8.2} of the plain writes", rate / plain);
     }
     let rate = median(|| read(folder.path()));
@@ -51,7 +52,7 @@ fn plain(folder: &Path) {
     }
 }
 
-fn record(folder: &Path, way: WriteWay, checksum: bool) {
+fn record(folder: &Path, method: WriteMethod, checksum: bool) {
     // Above 100 MB/s no SHA-512 is made, but XXH3.
     let settings = SigmfSettings {
         format: SampleFormat::I16,
@@ -59,7 +60,7 @@ fn record(folder: &Path, way: WriteWay, checksum: bool) {
         sample_rate_hz: 100e6,
         overwrite: true,
         checksum,
-        way,
+        write_method: method,
         ..SigmfSettings::default()
     };
     let mut writer = SigmfWriter::create(&folder.join("x"), &settings).expect("the folder is writable");

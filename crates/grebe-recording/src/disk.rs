@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 
 use grebe_ring::{ChunkMut, Pool, Signal};
 
-pub use self::backend::WriteWay;
+pub use self::backend::WriteMethod;
 use self::engine::Engine;
 pub(super) use self::file::DiskFile;
 use self::file::Piece;
@@ -67,15 +67,15 @@ pub(super) struct Disk {
     home: Arc<Signal>,
     mailbox: Mailbox,
     progress: Arc<Progress>,
-    way: WriteWay,
+    method: WriteMethod,
     thread: Option<JoinHandle<()>>,
 }
 
 /// How the disk kept up with a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskReport {
-    /// How the data are written: never [`WriteWay::Best`].
-    pub way: WriteWay,
+    /// How the data are written: never [`WriteMethod::Best`].
+    pub method: WriteMethod,
     /// Whether the page cache is bypassed.
     pub is_direct: bool,
     /// The longest time in which no write came back although some were under way.
@@ -100,7 +100,7 @@ impl DiskReport {
     /// Combines the reports of two disks of a recording: sums of counts, the longer of maxima.
     pub(super) fn beside(&self, other: &Self) -> Self {
         Self {
-            way: if self.way == other.way { self.way } else { WriteWay::Threads },
+            method: if self.method == other.method { self.method } else { WriteMethod::Threads },
             is_direct: self.is_direct && other.is_direct,
             longest_stall: self.longest_stall.max(other.longest_stall),
             waited: self.waited + other.waited,
@@ -135,7 +135,7 @@ impl Disk {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(buffer_bytes: usize, files: usize, way: WriteWay) -> io::Result<Self> {
+    pub(super) fn start(buffer_bytes: usize, files: usize, method: WriteMethod) -> io::Result<Self> {
         let block_bytes = block_bytes(buffer_bytes, files);
         // One block to fill per file, and as many again; otherwise the producer would wait for each write.
         let blocks = (buffer_bytes / block_bytes).max(2 * files + 1);
@@ -144,12 +144,12 @@ impl Disk {
         pool.wake_on_return(home.clone());
         let progress = Arc::new(Progress::default());
         let (messages, inbox) = mpsc::channel();
-        let backend = engine::backend(way, messages.clone());
+        let backend = engine::backend(method, messages.clone());
         let mailbox = Mailbox { messages, bell: backend.bell() };
-        let way = backend.way();
+        let method = backend.method();
         let engine = Engine::new(inbox, backend, progress.clone(), blocks, block_bytes);
         let thread = thread::Builder::new().name("disk".into()).spawn(move || engine.run())?;
-        Ok(Self { pool, home, mailbox, progress, way, thread: Some(thread) })
+        Ok(Self { pool, home, mailbox, progress, method, thread: Some(thread) })
     }
 
     /// Continues after the bytes that a file has ([`DiskFile::begun`]); `tail` holds those after the last
@@ -181,7 +181,7 @@ impl Disk {
 
     /// Whether files are to be opened so that they bypass the page cache.
     pub(super) fn is_direct(&self) -> bool {
-        self.way != WriteWay::PageCache
+        self.method != WriteMethod::PageCache
     }
 
     /// Blocks that can be had without a wait: a walk of their list, for once a block.
@@ -199,7 +199,7 @@ impl Disk {
         let value = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let progress = &*self.progress;
         DiskReport {
-            way: self.way,
+            method: self.method,
             is_direct: file.is_direct(),
             longest_stall: Duration::from_micros(value(&progress.longest_stall_us)),
             waited: Duration::from_micros(value(&progress.waited_us)),

@@ -61,7 +61,7 @@ mod xml_attribute;
 pub use {
     band_cut::{BandCut, BoxCut, CutBox},
     csv::{CsvOptions, CsvWriter, ImportedCsv, import_csv},
-    disk::{DiskMeasure, DiskReport, WriteWay, measure_disk},
+    disk::{DiskMeasure, DiskReport, WriteMethod, measure_disk},
     encoding::{Encoding, Order},
     error::Error,
     folder::newest_recording,

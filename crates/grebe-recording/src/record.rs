@@ -9,7 +9,7 @@ use std::time::Duration;
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
 use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
 
-use crate::disk::WriteWay;
+use crate::disk::WriteMethod;
 use crate::error::{Error, ProcessError};
 use crate::heard_labels::HeardLabels;
 use crate::output::NameLock;
@@ -39,7 +39,7 @@ pub struct RecordOptions {
     /// Memory for data that wait for the disk; default: the writer's.
     pub buffer_bytes: Option<usize>,
     /// How the data are written.
-    pub way: WriteWay,
+    pub write_method: WriteMethod,
     /// In parts of this length, instead of one.
     pub rotate: Option<Rotate>,
     /// The most that the parts may have; the oldest are removed.
@@ -262,7 +262,7 @@ impl SigmfSink {
             sample_rate_hz: header.sample_rate_hz,
             overwrite: self.options.overwrite,
             buffer_bytes: self.options.buffer_bytes.unwrap_or(default.buffer_bytes),
-            way: self.options.way,
+            write_method: self.options.write_method,
             // `save` assembles parts of a ring anew.
             checksum: self.options.ring.is_none(),
             summary: true,

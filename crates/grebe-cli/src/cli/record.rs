@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use grebe_recording::{RingLength, Rotate, WriteWay};
+use grebe_recording::{RingLength, Rotate, WriteMethod};
 use grebe_stages::{Uri, file_path};
 use grebe_zenoh::StreamName;
 
@@ -88,8 +88,8 @@ pub(crate) struct Record {
     #[arg(long, value_name = "BYTES", default_value = "256M", help_heading = "Disk", value_parser = units::size_bytes)]
     pub(crate) buffer: usize,
     /// Method of writing, for tests and measurements: io-uring, threads or page-cache.
-    #[arg(long, value_name = "METHOD", hide = true, value_parser = units::write_way)]
-    pub(crate) write_by: Option<WriteWay>,
+    #[arg(long, value_name = "METHOD", hide = true, value_parser = units::write_method)]
+    pub(crate) write_by: Option<WriteMethod>,
     #[command(flatten)]
     pub(crate) transport: Reception,
     #[command(flatten)]

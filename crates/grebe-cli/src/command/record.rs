@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Result, anyhow};
-use grebe_recording::{LeftOut, RingPlan, Rotate, SampleFile};
+use grebe_recording::{LeftOut, RecordOptions, RingPlan, Rotate, SampleFile};
 use grebe_scope::Engineering;
 use grebe_stages::{SinkOptions, Uri, open_sink};
 
@@ -36,11 +36,11 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     let watch = Watch::of(options, &file)?;
     let more_disks: Vec<PathBuf> = disks.collect();
     // Unwritable files are reported before a source is opened, because senders may be waiting for it.
-    let to = SinkOptions {
+    let recording = RecordOptions {
         duration: options.duration,
         overwrite: options.overwrite,
         buffer_bytes: Some(options.buffer),
-        way: options.write_by.unwrap_or_default(),
+        write_method: options.write_by.unwrap_or_default(),
         rotate: options.rotate,
         keep_bytes: options.keep.map(|bytes| bytes as u64),
         ring: options.ring,
@@ -48,8 +48,8 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
         bytes_max: options.max_size.map(|bytes| bytes as u64),
         left_out: Some(report_failed_disks()),
         more_disks: more_disks.clone(),
-        ..SinkOptions::default()
     };
+    let to = SinkOptions { recording, ..SinkOptions::default() };
     let sink = open_sink(&Uri::File(file.clone()), &to, &mut print_notice)?;
     let announcer = options.name.as_ref().map(|name| {
         // Readers on this machine read the recorded shared memory.

@@ -10,7 +10,7 @@ use super::sys::Bell;
 
 /// How files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WriteWay {
+pub enum WriteMethod {
     /// The first of the others that works where the file lies.
     #[default]
     Best,
@@ -24,7 +24,7 @@ pub enum WriteWay {
 
 /// Executes writes.
 pub(super) trait Backend: Send {
-    fn way(&self) -> WriteWay;
+    fn method(&self) -> WriteMethod;
 
     /// Wakes [`Backend::wait`] where a message alone does not.
     fn bell(&self) -> Option<Arc<Bell>>;

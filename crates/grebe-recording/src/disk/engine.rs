@@ -7,21 +7,21 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-use super::backend::{Backend, DEPTH, WriteWay};
+use super::backend::{Backend, DEPTH, WriteMethod};
 use super::file::{Piece, Turn};
 use super::mailbox::{Message, Progress};
 use super::threads::Threads;
 
-/// The best available backend for the requested way.
-pub(super) fn backend(way: WriteWay, messages: Sender<Message>) -> Box<dyn Backend> {
+/// The best available backend for the requested method.
+pub(super) fn backend(method: WriteMethod, messages: Sender<Message>) -> Box<dyn Backend> {
     #[cfg(target_os = "linux")]
-    if matches!(way, WriteWay::Best | WriteWay::IoUring)
+    if matches!(method, WriteMethod::Best | WriteMethod::IoUring)
         && let Some(ring) = super::uring::Uring::new()
     {
         return Box::new(ring);
     }
-    let way = if way == WriteWay::PageCache { way } else { WriteWay::Threads };
-    Box::new(Threads::start(way, messages))
+    let method = if method == WriteMethod::PageCache { method } else { WriteMethod::Threads };
+    Box::new(Threads::start(method, messages))
 }
 
 pub(super) struct Engine {

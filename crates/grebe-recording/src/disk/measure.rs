@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use grebe_ring::Cancel;
 
-use super::{Appender, Disk, DiskFile, DiskReport, WriteWay, sys};
+use super::{Appender, Disk, DiskFile, DiskReport, WriteMethod, sys};
 use crate::error::Error;
 
 /// Result of a disk measurement.
@@ -43,7 +43,7 @@ pub fn measure_disk(
 ) -> Result<DiskMeasure, Error> {
     let path = folder.join(format!(".grebe-disk-{}", std::process::id()));
     let failed = |source| Error::File { action: "write into", path: folder.to_owned(), source };
-    let mut disk = Disk::start(BUFFER_BYTES, 1, WriteWay::Best).map_err(failed)?;
+    let mut disk = Disk::start(BUFFER_BYTES, 1, WriteMethod::Best).map_err(failed)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
     // Leaves nothing behind in any case; where an open file keeps its name, it is removed at the end.
     let is_removed = cfg!(unix) && fs::remove_file(&path).is_ok();

@@ -5,7 +5,7 @@ use twox_hash::XxHash3_64;
 
 use super::*;
 
-const WAYS: [WriteWay; 3] = [WriteWay::IoUring, WriteWay::Threads, WriteWay::PageCache];
+const METHODS: [WriteMethod; 3] = [WriteMethod::IoUring, WriteMethod::Threads, WriteMethod::PageCache];
 
 /// Appended bytes, and the next step.
 #[derive(Debug, Clone, Copy)]
@@ -43,11 +43,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn files_are_what_was_appended_whatever_the_way(
-        way in 0..WAYS.len(),
+        method in 0..METHODS.len(),
         steps in prop::collection::vec((0usize..200_000, 0u8..4), 0..12),
     ) {
         let folder = tempfile::tempdir_in(".").unwrap();
-        let mut disk = Disk::start(1 << 20, 1, WAYS[way]).unwrap();
+        let mut disk = Disk::start(1 << 20, 1, METHODS[method]).unwrap();
         let mut end = begin(&disk, &folder);
         let mut at = 0;
         for (length, then) in steps {
@@ -83,9 +83,9 @@ proptest! {
 
 #[test]
 fn a_disk_that_is_full_takes_what_it_has_room_for_and_holds_nobody_up() {
-    for way in WAYS {
+    for method in METHODS {
         let folder = tempfile::tempdir_in(".").unwrap();
-        let mut disk = Disk::start(1 << 20, 1, way).unwrap();
+        let mut disk = Disk::start(1 << 20, 1, method).unwrap();
         let mut end = begin(&disk, &folder);
         end.file().limit(300 << 10);
         let mut at = 0;
@@ -95,7 +95,7 @@ fn a_disk_that_is_full_takes_what_it_has_room_for_and_holds_nobody_up() {
         let file = end.file().clone();
         file.settle();
         // Whole blocks of 64 KiB that lie before the limit.
-        assert_eq!(file.good_bytes(), 256 << 10, "{way:?}");
+        assert_eq!(file.good_bytes(), 256 << 10, "{method:?}");
         file.close(file.good_bytes()).unwrap();
         let bytes = std::fs::read(file.path()).unwrap();
         assert!(bytes.iter().enumerate().all(|(at, &it)| it == byte(at)));
@@ -112,7 +112,7 @@ fn a_disk_that_is_full_takes_what_it_has_room_for_and_holds_nobody_up() {
 #[test]
 fn what_comes_slowly_does_not_wait_for_a_full_block() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    let mut disk = Disk::start(64 << 20, 1, WriteWay::Best).unwrap();
+    let mut disk = Disk::start(64 << 20, 1, WriteMethod::Best).unwrap();
     let mut end = begin(&disk, &folder);
     let mut at = 0;
     for round in 1..=3 {
@@ -134,7 +134,7 @@ fn what_comes_slowly_does_not_wait_for_a_full_block() {
 #[test]
 fn a_disk_that_stops_costs_no_more_memory_than_was_granted() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    let mut disk = Disk::start(1 << 20, 1, WriteWay::Best).unwrap();
+    let mut disk = Disk::start(1 << 20, 1, WriteMethod::Best).unwrap();
     let mut end = begin(&disk, &folder);
     let mut at = 0;
     append(&mut disk, &mut end, &mut at, 8 << 20).unwrap();
@@ -143,13 +143,13 @@ fn a_disk_that_stops_costs_no_more_memory_than_was_granted() {
     let report = disk.report(end.file());
     assert_eq!(report.buffer_bytes, 1 << 20);
     assert!(report.fill_bytes_max <= report.buffer_bytes, "{report:?}");
-    assert_ne!(report.way, WriteWay::Best);
+    assert_ne!(report.method, WriteMethod::Best);
 }
 
 #[test]
 fn who_looks_at_the_blocks_gets_all_of_them_or_is_told_that_some_are_missing() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    let mut disk = Disk::start(1 << 20, 1, WriteWay::Best).unwrap();
+    let mut disk = Disk::start(1 << 20, 1, WriteMethod::Best).unwrap();
     let mut end = begin(&disk, &folder);
     let (blocks, lag) = disk.tap(std::iter::once(&mut end), false);
     let (mut at, mut seen) = (0, Vec::new());

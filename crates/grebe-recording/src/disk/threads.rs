@@ -7,13 +7,13 @@ use std::thread;
 
 use grebe_ring::Lease;
 
-use super::backend::{Backend, DEPTH, WriteWay};
+use super::backend::{Backend, DEPTH, WriteMethod};
 use super::file::{DiskFile, Piece};
 use super::mailbox::Message;
 use super::sys::{self, Bell};
 
 pub(super) struct Threads {
-    way: WriteWay,
+    method: WriteMethod,
     /// Closing it ends the threads; nothing waits for them.
     jobs: Sender<Job>,
 }
@@ -29,22 +29,22 @@ struct Job {
 
 impl Threads {
     /// As many as there may be writes under way; as many as the system gives.
-    pub(super) fn start(way: WriteWay, messages: Sender<Message>) -> Self {
+    pub(super) fn start(method: WriteMethod, messages: Sender<Message>) -> Self {
         let (jobs, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         // A page cache takes one write after the other into a file.
-        let count = if way == WriteWay::PageCache { 2 } else { DEPTH };
+        let count = if method == WriteMethod::PageCache { 2 } else { DEPTH };
         for _ in 0..count {
             let (queue, messages) = (queue.clone(), messages.clone());
             let _ = thread::Builder::new().name("disk-write".into()).spawn(move || work(&queue, &messages));
         }
-        Self { way, jobs }
+        Self { method, jobs }
     }
 }
 
 impl Backend for Threads {
-    fn way(&self) -> WriteWay {
-        self.way
+    fn method(&self) -> WriteMethod {
+        self.method
     }
 
     fn bell(&self) -> Option<Arc<Bell>> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use grebe_ring::Lease;
 use io_uring::{IoUring, Probe, opcode, types};
 
-use super::backend::{Backend, DEPTH, WriteWay};
+use super::backend::{Backend, DEPTH, WriteMethod};
 use super::file::{DiskFile, Piece};
 use super::mailbox::Message;
 use super::sys::Bell;
@@ -69,8 +69,8 @@ impl Uring {
 }
 
 impl Backend for Uring {
-    fn way(&self) -> WriteWay {
-        WriteWay::IoUring
+    fn method(&self) -> WriteMethod {
+        WriteMethod::IoUring
     }
 
     fn bell(&self) -> Option<Arc<Bell>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use grebe_flow::Counters;
 
 use super::Stripes;
-use crate::disk::{DiskReport, WriteWay};
+use crate::disk::{DiskReport, WriteMethod};
 
 /// Counter names of a recorder on `disks` disks.
 pub(super) fn names(disks: usize) -> &'static [&'static str] {
@@ -33,7 +33,7 @@ pub(super) fn set_disks(counters: &Counters, writer: &Stripes) {
 fn values(disk: &DiskReport) -> [u64; DISK_VALUES] {
     let us = |time: Duration| time.as_micros() as u64;
     [
-        u64::from(disk.way == WriteWay::IoUring),
+        u64::from(disk.method == WriteMethod::IoUring),
         u64::from(disk.is_direct),
         us(disk.longest_stall),
         us(disk.waited),

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::disk::{Appender, Disk, DiskFile, WriteWay};
+use crate::disk::{Appender, Disk, DiskFile, WriteMethod};
 use crate::error::Error;
 use crate::output::{NameLock, followed};
 
@@ -103,7 +103,7 @@ impl Part {
         note.write(&folder).map_err(&failed)?;
         file.set_len(good.bytes).map_err(&failed)?;
         let keeper = Keeper::start(folder.clone(), note);
-        let mut disk = Disk::start(BUFFER_BYTES, 1, WriteWay::Best).map_err(&failed)?;
+        let mut disk = Disk::start(BUFFER_BYTES, 1, WriteMethod::Best).map_err(&failed)?;
         let mut behind = file.try_clone().map_err(&failed)?;
         let tail_of = |file: &mut File, alignment: u64| {
             let mut tail = Vec::new();

@@ -16,7 +16,7 @@ use super::metadata_writer::MetadataWriter;
 use super::staged::Staged;
 use super::stripe_set::StripeSet;
 use super::unnamed::Unnamed;
-use crate::disk::{Appender, DiskFile, WriteWay};
+use crate::disk::{Appender, DiskFile, WriteMethod};
 use crate::encoding::Encoding;
 use crate::error::{Error, ProcessError};
 use crate::output::{check_replaceable, is_device};
@@ -42,7 +42,7 @@ pub struct SigmfSettings {
     /// to 8 channels, where there is processor time left.
     pub summary: bool,
     /// How the data are written.
-    pub way: WriteWay,
+    pub write_method: WriteMethod,
     /// Description for readers.
     pub description: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Default for SigmfSettings {
             checksum: true,
             buffer_bytes: BUFFER_BYTES,
             summary: true,
-            way: WriteWay::Best,
+            write_method: WriteMethod::Best,
             description: None,
         }
     }

@@ -139,7 +139,7 @@ impl SigmfWriter {
         stripes: Option<StripeSet>,
     ) -> Result<Self, Error> {
         settings.check()?;
-        let disk = Disk::start(settings.buffer_bytes, settings.data_files(), settings.way)
+        let disk = Disk::start(settings.buffer_bytes, settings.data_files(), settings.write_method)
             .map_err(Error::file("create", &base.meta()))?;
         let prepared = prepare(base, settings, disk.is_direct())?.striped(stripes);
         let Begun { mut parts, metadata, files } = prepared.begin()?;

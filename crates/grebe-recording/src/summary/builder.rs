@@ -117,8 +117,8 @@ impl Writer for SummaryWriter {
         Ok(self.summary)
     }
 
-    fn open_of(path: &Path, lanes: Lanes, samples: u64, stamp: &Stamp) -> io::Result<Option<Summary>> {
-        Summary::open_of(path, lanes, samples, stamp)
+    fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Summary>> {
+        Summary::open_if(path, is_wanted)
     }
 
     fn known_samples(summary: &Summary) -> u64 {

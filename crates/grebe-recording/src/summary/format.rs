@@ -1,5 +1,9 @@
 //! The head of a summary file, and how much of the data a block of it covers.
 
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
 use grebe_frame::{MAX_CHANNELS, SampleFormat};
 
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2};
@@ -111,6 +115,27 @@ impl Head {
             && head.block_log2 == kind.block_log2(head.lanes())
             && (1..=SAMPLES_MAX).contains(&head.samples);
         is_possible.then_some(head)
+    }
+
+    /// Opens a summary file of a kind, and reads its head; `None` if it is none, or not wanted.
+    pub(super) fn open(
+        path: &Path,
+        kind: Kind,
+        is_wanted: impl Fn(&Head) -> bool,
+    ) -> io::Result<Option<(File, Self)>> {
+        let mut file = File::open(path)?;
+        let mut head = [0; HEAD_BYTES];
+        match file.read_exact(&mut head) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        let head = Self::decode(&head).filter(|head| head.kind == kind && is_wanted(head));
+        Ok(head.map(|head| (file, head)))
+    }
+
+    /// Whether the summary is of these samples, in their current content.
+    pub(super) fn is_of(&self, lanes: Lanes, samples: u64, stamp: &Stamp) -> bool {
+        self.lanes() == lanes && self.samples == samples && self.stamp == *stamp
     }
 
     pub(super) fn lanes(&self) -> Lanes {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use grebe_frame::SampleFormat;
 
-use super::format::{Kind, Stamp};
+use super::format::{Head, Kind, Stamp};
 use super::nodes::Lanes;
 use super::place;
 use crate::error::Error;
@@ -48,11 +48,11 @@ pub(super) trait Writer: Sized + Send + 'static {
     /// The system's error for the file.
     fn finish(self, stamp: Stamp) -> io::Result<Arc<Self::Summary>>;
 
-    /// Opens the summary of a recording; `None` for that of another one or of an earlier content, and for a damaged one.
+    /// Opens a summary; `None` if it is not wanted, or damaged.
     ///
     /// # Errors
     /// The system's error.
-    fn open_of(path: &Path, lanes: Lanes, samples: u64, stamp: &Stamp) -> io::Result<Option<Self::Summary>>;
+    fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self::Summary>>;
 
     /// Samples per channel, from the first on, that a summary knows.
     fn known_samples(summary: &Self::Summary) -> u64;
@@ -77,7 +77,8 @@ pub(super) fn find<W: Writer>(path: &Path, file: &mut SampleFile) -> Option<(W::
     let mut there = places.into_iter().flatten().filter(|place| place.is_file()).peekable();
     there.peek()?;
     let stamp = stamp(file).ok()?;
-    there.find_map(|place| Some((W::open_of(&place, lanes, file.len_samples(), &stamp).ok()??, place)))
+    let is_wanted = |head: &Head| head.is_of(lanes, file.len_samples(), &stamp);
+    there.find_map(|place| Some((W::open_if(&place, is_wanted).ok()??, place)))
 }
 
 /// A summary that is used, and the thread that makes it.

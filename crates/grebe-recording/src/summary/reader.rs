@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2, is_whole, merged};
-use super::format::{HEAD_BYTES, Head, Kind, SUM_BYTES, Stamp, block_at, block_log2};
+use super::format::{Head, Kind, SUM_BYTES, block_at, block_log2};
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 use crate::sample_file::SampleFile;
 
@@ -48,16 +48,6 @@ impl Summary {
     /// The system's error.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Self::open_if(path, |_| true)
-    }
-
-    /// Opens the summary of a recording; `None` also if it belongs to another one, or to an earlier content.
-    pub(super) fn open_of(
-        path: &Path,
-        lanes: Lanes,
-        samples: u64,
-        stamp: &Stamp,
-    ) -> io::Result<Option<Self>> {
-        Self::open_if(path, |head| head.lanes() == lanes && head.samples == samples && head.stamp == *stamp)
     }
 
     /// Opens the summary of a recording while both are still being copied. It can compare only the length of
@@ -128,17 +118,8 @@ impl Summary {
         self.block_at((samples.start.min(known) / block).min(last))..end
     }
 
-    fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self>> {
-        let mut file = File::open(path)?;
-        let mut head = [0; HEAD_BYTES];
-        match file.read_exact(&mut head) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-            read => read?,
-        }
-        let Some(head) = Head::decode(&head).filter(|head| head.kind == Kind::Extremes && is_wanted(head))
-        else {
-            return Ok(None);
-        };
+    pub(super) fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self>> {
+        let Some((mut file, head)) = Head::open(path, Kind::Extremes, is_wanted)? else { return Ok(None) };
         if file.metadata()?.len() != head.coarse_at() + head.coarse_bytes() {
             return Ok(None);
         }

@@ -118,7 +118,7 @@ proptest! {
         let channels: Vec<Vec<u8>> = (0..channels).map(|_| bytes_of(format, samples, &mut rng)).collect();
         write(&path, format, &channels, &mut rng);
         let lanes = Lanes::new(format, channels.len());
-        let summary = Summary::open_of(&path, lanes, samples as u64, &STAMP).unwrap().unwrap();
+        let summary = Summary::open_if(&path, |head| head.is_of(lanes, samples as u64, &STAMP)).unwrap().unwrap();
         check(&summary, lanes, &channels);
         let (data, own) = (channels.iter().map(Vec::len).sum::<usize>(), fs::metadata(&path).unwrap().len());
         prop_assert!(samples < 60_000 || own <= data as u64 / 50, "{} of {}: at most 2 %", own, data);
@@ -149,7 +149,7 @@ fn blocks_follow_one_another_and_can_be_read_while_others_are_written() {
     writer.append(&part(600_000..samples)).unwrap();
     let whole = writer.finish(STAMP).unwrap();
     check(&whole, lanes, &channels);
-    let opened = Summary::open_of(&path, lanes, samples as u64, &STAMP).unwrap().unwrap();
+    let opened = Summary::open_if(&path, |head| head.is_of(lanes, samples as u64, &STAMP)).unwrap().unwrap();
     check(&opened, lanes, &channels);
     assert_eq!(opened.coarse(), whole.coarse());
     assert!(Summary::open(&path).unwrap().is_some(), "whatever it is of");
@@ -163,7 +163,8 @@ fn what_is_stale_damaged_or_not_whole_is_refused() {
     let channels = vec![bytes_of(format, 100_000, &mut rng)];
     write(&path, format, &channels, &mut rng);
     let lanes = Lanes::new(format, 1);
-    let open = |lanes, samples, stamp| Summary::open_of(&path, lanes, samples, &stamp).unwrap();
+    let open =
+        |lanes, samples, stamp| Summary::open_if(&path, |head| head.is_of(lanes, samples, &stamp)).unwrap();
     assert!(open(lanes, 100_000, STAMP).is_some());
     assert!(open(lanes, 100_001, STAMP).is_none(), "the recording grew");
     assert!(open(Lanes::new(format, 2), 100_000, STAMP).is_none());

@@ -51,7 +51,7 @@ impl Scheme for PathBuf {
     }
 
     fn open_sink(&self, options: &SinkOptions, _: Notify<'_>) -> Result<OpenSink, Error> {
-        Ok(OpenSink::of(sink(self, options)?))
+        Ok(OpenSink::of(sink(self, options.recording.clone())?))
     }
 
     fn kinds(kinds: &mut Kinds) {
@@ -166,22 +166,9 @@ fn player(
     Ok(OpenSource { rate_hz, samples: Some(samples), span_samples, ..source })
 }
 
-fn sink(path: &Path, options: &SinkOptions) -> Result<SigmfSink, Error> {
-    let record = RecordOptions {
-        duration: options.duration,
-        overwrite: options.overwrite,
-        buffer_bytes: options.buffer_bytes,
-        way: options.way,
-        rotate: options.rotate,
-        keep_bytes: options.keep_bytes,
-        ring: options.ring,
-        ring_plan: options.ring_plan.clone(),
-        bytes_max: options.bytes_max,
-        more_disks: options.more_disks.clone(),
-        left_out: options.left_out.clone(),
-    };
+fn sink(path: &Path, options: RecordOptions) -> Result<SigmfSink, Error> {
     let ring = options.ring.map(|_| make_ring_folder(path)).transpose()?;
-    Ok(SigmfSink::create(ring.as_deref().unwrap_or(path), record)?)
+    Ok(SigmfSink::create(ring.as_deref().unwrap_or(path), options)?)
 }
 
 #[cfg(test)]

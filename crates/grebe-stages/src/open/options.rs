@@ -1,11 +1,9 @@
 //! Options of sources and sinks.
 
-use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use grebe_frame::BatchPool;
-use grebe_recording::{LeftOut, RingLength, RingPlan, Rotate, WriteWay};
+use grebe_recording::RecordOptions;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
 
@@ -70,29 +68,8 @@ pub struct SourceOptions {
 pub struct SinkOptions {
     /// Transport of frames.
     pub transport: Transport,
-    /// Ends a recording after exactly this much of the signal.
-    pub duration: Option<Duration>,
-    /// Replaces a recording of the same name.
-    pub overwrite: bool,
-    /// Write buffer of a recording in bytes; default 256 MiB.
-    pub buffer_bytes: Option<usize>,
-    /// Write method of a recording.
-    pub way: WriteWay,
-    /// Records in parts `NAME_000001`, ..., each a recording without a gap to the next. Numbers continue after existing
-    /// parts.
-    pub rotate: Option<Rotate>,
-    /// Maximum bytes of all parts. The oldest are removed.
-    pub keep_bytes: Option<u64>,
-    /// Records a ring. Its path is a folder of parts, of which the oldest are removed while it runs.
-    pub ring: Option<RingLength>,
-    /// Receives the plan of the ring, once the stream is known and before anything is written.
-    pub ring_plan: Option<Sender<RingPlan>>,
-    /// Ends a recording before its samples, of all channels and parts, exceed this.
-    pub bytes_max: Option<u64>,
-    /// Additional disks to stripe the recording over, at the sum of their rates: folders, or recordings in them.
-    pub more_disks: Vec<PathBuf>,
-    /// Receives the disks that are dropped because they are full or fail, while the others continue.
-    pub left_out: Option<Sender<LeftOut>>,
+    /// How a recording is made.
+    pub recording: RecordOptions,
     /// Offers the sink's own memory, if it has some, for the source to write into. This avoids a copy, and the sink
     /// then accepts no other batches.
     pub lends_pool: bool,

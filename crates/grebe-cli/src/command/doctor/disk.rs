@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_recording::{DiskMeasure, WriteWay, measure_disk};
+use grebe_recording::{DiskMeasure, WriteMethod, measure_disk};
 use grebe_scope::Engineering;
 use serde_json::json;
 
@@ -35,7 +35,7 @@ fn verdict(folder: &Path, found: &DiskMeasure) -> String {
     let rate = |bytes_s: f64| Engineering::new(bytes_s, "B/s").to_string();
     let size = |bytes: f64| Engineering::new(bytes, "B").to_string();
     let DiskMeasure { bytes, time, rates_bytes_s, report } = found;
-    let by = if report.way == WriteWay::IoUring { "io_uring" } else { "threads" };
+    let by = if report.method == WriteMethod::IoUring { "io_uring" } else { "threads" };
     let past = if report.is_direct { "past" } else { "through" };
     let (slowest, safe) = (found.slowest_bytes_s(), safe_bytes_s(found));
     let mut text = format!(
@@ -79,7 +79,7 @@ fn as_values(found: &DiskMeasure) -> serde_json::Value {
         "slowest_bytes_s": found.slowest_bytes_s(),
         "safe_bytes_s": safe_bytes_s(found),
         "longest_stall_us": found.report.longest_stall.as_micros() as u64,
-        "method": if found.report.way == WriteWay::IoUring { "io_uring" } else { "threads" },
+        "method": if found.report.method == WriteMethod::IoUring { "io_uring" } else { "threads" },
         "past_page_cache": found.report.is_direct,
         "beyond_caches": found.bytes >= CACHE_BYTES && found.report.is_direct,
     })
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_is_safe_is_by_the_slowest_second_and_what_was_not_seen_is_said() {
         let report = DiskReport {
-            way: WriteWay::IoUring,
+            method: WriteMethod::IoUring,
             is_direct: true,
             longest_stall: Duration::from_millis(400),
             buffer_bytes: 256 << 20,

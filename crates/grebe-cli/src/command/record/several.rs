@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use grebe_flow::{Graph, QueueOptions};
 use grebe_frame::AxisTime;
-use grebe_recording::{BegunSet, RecordingSet, SampleFile};
+use grebe_recording::{BegunSet, RecordOptions, RecordingSet, SampleFile};
 use grebe_stages::{SinkOptions, Uri, open_sink};
 use serde_json::json;
 
@@ -24,14 +24,15 @@ pub(super) fn run(options: &Record, uris: &[Uri], file: &Path) -> Result<Ending>
     refuse(options, uris)?;
     let set = RecordingSet::create(file, options.overwrite)?;
     let count = uris.len();
-    let to = SinkOptions {
+    let recording = RecordOptions {
         duration: options.duration,
         overwrite: options.overwrite,
         buffer_bytes: Some(options.buffer / count),
-        way: options.write_by.unwrap_or_default(),
+        write_method: options.write_by.unwrap_or_default(),
         bytes_max: options.max_size.map(|bytes| (bytes / count) as u64),
-        ..SinkOptions::default()
+        ..RecordOptions::default()
     };
+    let to = SinkOptions { recording, ..SinkOptions::default() };
     let paths: Vec<PathBuf> = (1..=count).map(|number| set.recording(number)).collect();
     // Unwritable files are reported before a source is opened, because senders may be waiting for it.
     let sinks = paths.iter().map(|path| open_sink(&Uri::File(path.clone()), &to, &mut print_notice));

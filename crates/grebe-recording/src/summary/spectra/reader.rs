@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::layout::{LEVELS, Layout, SpectralRow, decode, rows_of};
-use crate::summary::format::{HEAD_BYTES, Head, Kind, ROW_LOG2, Stamp};
+use crate::summary::format::{Head, Kind, ROW_LOG2};
 use crate::summary::nodes::Lanes;
 
 /// The highest and the mean power of the samples of a recording by time and frequency, by place in its file: of transforms of 1024
@@ -35,26 +35,8 @@ impl SpectralSummary {
         Self::open_if(path, |_| true)
     }
 
-    pub(super) fn open_of(
-        path: &Path,
-        lanes: Lanes,
-        samples: u64,
-        stamp: &Stamp,
-    ) -> io::Result<Option<Self>> {
-        Self::open_if(path, |head| head.lanes() == lanes && head.samples == samples && head.stamp == *stamp)
-    }
-
-    fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self>> {
-        let mut file = File::open(path)?;
-        let mut head = [0; HEAD_BYTES];
-        match file.read_exact(&mut head) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
-            read => read?,
-        }
-        let Some(head) = Head::decode(&head).filter(|head| head.kind == Kind::Spectra && is_wanted(head))
-        else {
-            return Ok(None);
-        };
+    pub(super) fn open_if(path: &Path, is_wanted: impl Fn(&Head) -> bool) -> io::Result<Option<Self>> {
+        let Some((file, head)) = Head::open(path, Kind::Spectra, is_wanted)? else { return Ok(None) };
         let summary = Self::begin(head.lanes(), file);
         let rows = head.samples.div_ceil(1 << ROW_LOG2);
         if summary.file().0.metadata()?.len() != summary.layout.file_bytes(rows) {

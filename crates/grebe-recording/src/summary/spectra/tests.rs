@@ -147,7 +147,7 @@ proptest! {
         let made = write(&path, format, &channels, &mut rng);
         check(&made, format, &channels);
         let lanes = Lanes::new(format, channels.len());
-        let opened = SpectralSummary::open_of(&path, lanes, samples as u64, &STAMP).unwrap().unwrap();
+        let opened = SpectralSummary::open_if(&path, |head| head.is_of(lanes, samples as u64, &STAMP)).unwrap().unwrap();
         check(&opened, format, &channels);
         prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }
@@ -269,7 +269,9 @@ fn what_is_stale_damaged_or_not_whole_is_refused() {
     let channels = vec![bytes_of(format, 100_000, &mut rng)];
     write(&path, format, &channels, &mut rng);
     let lanes = Lanes::new(format, 1);
-    let open = |lanes, samples, stamp| SpectralSummary::open_of(&path, lanes, samples, &stamp).unwrap();
+    let open = |lanes, samples, stamp| {
+        SpectralSummary::open_if(&path, |head| head.is_of(lanes, samples, &stamp)).unwrap()
+    };
     assert!(open(lanes, 100_000, STAMP).is_some());
     assert!(open(lanes, 100_001, STAMP).is_none(), "the recording grew");
     assert!(open(Lanes::new(format, 2), 100_000, STAMP).is_none());

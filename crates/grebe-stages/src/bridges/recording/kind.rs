@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use grebe_flow::{Count, Fault, Kind, Ports, Site, SizeBytes, Stage, StageResult, Time};
 use grebe_frame::SampleFormat;
 use grebe_process::stream::check_datagram_bytes;
-use grebe_recording::SigmfSink;
+use grebe_recording::{RecordOptions, SigmfSink};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -116,7 +116,8 @@ impl Kind for Record {
 
     fn build(self, site: &mut Site) -> StageResult<Box<dyn Stage>> {
         let duration = self.duration.map(|time| time.0);
-        let options = SinkOptions { duration, overwrite: self.overwrite, ..SinkOptions::default() };
+        let recording = RecordOptions { duration, overwrite: self.overwrite, ..RecordOptions::default() };
+        let options = SinkOptions { recording, ..SinkOptions::default() };
         if !self.numbered {
             return sink(&self.file, options, site);
         }
