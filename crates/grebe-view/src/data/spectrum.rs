@@ -21,8 +21,10 @@ pub(crate) use transform::Transform;
 pub struct SpectrumView {
     /// As asked for.
     pub settings: SpectrumSettings,
-    /// Samples per transform, as used.
+    /// Samples per transform, as used, over [`joined`](Self::joined).
     pub size: usize,
+    /// Lines of the transform that each line is the highest of: 1, but for a viewer on another host.
+    pub joined: usize,
     /// Whether the samples are complex: lines then go from minus half the rate to half the rate, and else from 0 Hz.
     pub is_two_sided: bool,
     /// One per channel that was asked for and had enough samples without a gap.
@@ -49,6 +51,11 @@ impl SpectrumView {
     pub fn waterfall_sampled(&self) -> Option<(u64, u64)> {
         let sampled = self.waterfall.as_ref()?.sampled?;
         Some((sampled.done, sampled.all))
+    }
+
+    /// Samples per transform.
+    pub fn transform_size(&self) -> usize {
+        self.size * self.joined
     }
 
     /// The lowest and the highest frequency, as parts of the rate.
@@ -130,7 +137,8 @@ impl<K: Kind> SpectrumAnalyzer<K> {
             Some(WaterfallView { number: self.next_number(), ..view })
         });
         let is_two_sided = tracks.format().is_complex();
-        self.view = Some(Arc::new(SpectrumView { settings, size, is_two_sided, channels, waterfall }));
+        self.view =
+            Some(Arc::new(SpectrumView { settings, size, joined: 1, is_two_sided, channels, waterfall }));
         self.view.clone()
     }
 

@@ -199,6 +199,7 @@ fn made_up_items(ours: &mut Ours) {
         let spectrum = SpectrumView {
             settings: SpectrumSettings::default(),
             size: 256,
+            joined: 1,
             is_two_sided: shift == 90,
             channels: vec![ChannelSpectrum {
                 channel: 2,

@@ -59,7 +59,7 @@ impl ViewModel {
     /// Sets the markers that were asked for at first, once there is a spectrum; `is_last`: also of fewer samples than were asked for.
     pub(crate) fn place_markers(&mut self, is_last: bool) {
         let Some(view) = &self.seen.picture.spectrum else { return };
-        let is_whole = view.size == view.settings.size || self.seen.picture.is_ended;
+        let is_whole = view.transform_size() == view.settings.size || self.seen.picture.is_ended;
         let Some(places) = self.options.initial.markers.filter(|_| is_whole || is_last) else { return };
         self.options.initial.markers = None;
         self.controls.markers = Some(match places {

@@ -115,7 +115,7 @@ impl ViewModel {
         // Before there were as many samples as a transform has, nothing is missing.
         let row = waterfall.span_samples / count.max(1) as f64;
         let right = self.seen.picture.right_index().min(self.seen.picture.next_index as f64);
-        let first = self.seen.picture.oldest_index as f64 + view.size.min(ROW_SIZE_MAX) as f64;
+        let first = self.seen.picture.oldest_index as f64 + view.transform_size().min(ROW_SIZE_MAX) as f64;
         let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
         let missing = (missing + there).saturating_sub(count);
         let not_held = (missing > 0).then(|| {
@@ -138,12 +138,13 @@ impl ViewModel {
             let floors = view.channels.iter().map(|spectrum| floor_dbfs(&spectrum.dbfs));
             floors.fold(0.0f64, |low, floor| low.min(f64::from(floor)))
         });
-        let wanted =
-            floor.map_or(-120.0, |floor| (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-140.0, -60.0));
         let bottom = &mut self.controls.spectrum_bottom_db;
-        // Lower at once, higher only by 40 dB: a floor that moves a little does not move the picture.
-        if wanted < *bottom || wanted >= *bottom + 40.0 {
-            *bottom = wanted;
+        if let Some(floor) = floor {
+            let wanted = (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-140.0, -60.0);
+            // Lower at once, higher only by 40 dB: a floor that moves a little does not move the picture.
+            if wanted < *bottom || wanted >= *bottom + 40.0 {
+                *bottom = wanted;
+            }
         }
         // The first harmonic of a full-scale square wave lies 2.1 dB above a sine's.
         ValueRange { bottom: *bottom, top: 6.0 }
@@ -179,9 +180,9 @@ impl ViewModel {
     pub(crate) fn spectrum_words(&self) -> String {
         let Some(view) = &self.seen.picture.spectrum else { return "no samples yet".into() };
         let rate_hz = self.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
-        let mut words = format!("{} samples, {}", view.size, view.settings.window.name());
+        let mut words = format!("{} samples, {}", view.transform_size(), view.settings.window.name());
         if rate_hz > 0.0 {
-            words += &format!(", {} a line", Engineering::new(rate_hz / view.size as f64, "Hz"));
+            words += &format!(", {} a line", Engineering::new(rate_hz / view.transform_size() as f64, "Hz"));
         }
         if view.settings.averages > 1 {
             words += &format!(", {} averaged", view.settings.averages);

@@ -35,7 +35,7 @@ pub(super) fn measurements(drawn: &Drawn) -> Value {
             && matches!(lane.part, Part::Real | Part::I)
             && let Some(levels) = spectrum.channels.iter().find(|it| it.channel == lane.channel)
         {
-            channel.insert("spectrum_samples".into(), json!(spectrum.size));
+            channel.insert("spectrum_samples".into(), json!(spectrum.transform_size()));
             let peaks = levels.peaks.iter().map(|peak| {
                 let hz = centre_hz + spectrum.cycles_per_sample(peak.line) * rate_hz;
                 json!({ "hz": hz, "dbfs": peak.dbfs })

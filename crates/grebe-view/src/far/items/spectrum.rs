@@ -13,7 +13,7 @@ pub(super) fn write(view: &SpectrumView, viewport: u64, out: &mut Writer) {
     let joined = most.div_ceil(LINES_WRITTEN_MAX).next_power_of_two().min(view.size);
     out.varint(viewport);
     out.varint((view.size / joined) as u64);
-    out.varint(view.size as u64);
+    out.varint(view.transform_size() as u64);
     out.u8(u8::from(view.is_two_sided));
     out.varint(view.channels.len() as u64);
     for channel in &view.channels {
@@ -45,7 +45,7 @@ pub(super) fn read(
 ) -> Result<SpectrumView, Malformed> {
     let settings = settings(from.varint()?);
     let size = from.count(SIZE_MAX)?.max(2);
-    let _transform_size = from.varint()?;
+    let joined = (from.count(SIZE_MAX)? / size).max(1);
     let is_two_sided = from.u8()? & 1 != 0;
     let mut channels = Vec::new();
     for _ in 0..from.count(CHANNELS_MAX)? {
@@ -68,7 +68,7 @@ pub(super) fn read(
             peaks,
         });
     }
-    Ok(SpectrumView { settings, size, is_two_sided, channels, waterfall: None })
+    Ok(SpectrumView { settings, size, joined, is_two_sided, channels, waterfall: None })
 }
 
 /// The rows of the last waterfall, as both ends have them.
@@ -196,6 +196,7 @@ mod tests {
         SpectrumView {
             settings: SpectrumSettings::default(),
             size: lines * 2,
+            joined: 1,
             is_two_sided: false,
             channels: vec![ChannelSpectrum {
                 channel: 2,
@@ -226,7 +227,8 @@ mod tests {
         assert_eq!((is.hold_dbfs.len(), is.peaks, read.size), (512, was.peaks, 1024));
         let large = again(&view(65_536));
         let channel = &large.channels[0];
-        assert_eq!((large.size, channel.dbfs.len(), channel.peaks[0].line), (8192, 4096, 100.5 / 16.0));
+        assert_eq!((large.size, large.transform_size(), channel.dbfs.len()), (8192, 131_072, 4096));
+        assert_eq!(channel.peaks[0].line, 100.5 / 16.0);
         assert_eq!(channel.dbfs[100], -88.0, "the highest of sixteen");
         assert_eq!(large.cycles_per_sample(channel.peaks[0].line), 100.5 / 131_072.0);
     }
