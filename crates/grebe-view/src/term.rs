@@ -3,6 +3,8 @@
 pub(crate) mod ascii;
 mod choices;
 mod draw;
+#[cfg(test)]
+pub(crate) use draw::tests::screen;
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

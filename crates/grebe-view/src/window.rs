@@ -257,3 +257,5 @@ fn reason(text: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::labels;

@@ -356,7 +356,7 @@ fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Sha
     options
 }
 
-fn setup_of(meaning: &ChannelMeaning) -> ChannelSetup {
+pub(super) fn setup_of(meaning: &ChannelMeaning) -> ChannelSetup {
     let ChannelMeaning { name, unit, scale, offset } = meaning.clone();
     ChannelSetup { name, unit, scale, offset, ..ChannelSetup::default() }
 }

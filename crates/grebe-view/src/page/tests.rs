@@ -1,5 +1,7 @@
 //! A page and its session, joined without a socket or a browser.
 
+mod front_ends;
+
 use std::sync::{Arc, Mutex};
 
 use grebe_flow::monotonic_ns;
@@ -35,12 +37,22 @@ fn meaning() -> ChannelMeaning {
 }
 
 fn page_with(there: &ScopeLink, view: &str, controls: SharedControls, right: Right) -> Page {
+    page_of(there, view, controls, right, meaning())
+}
+
+fn page_of(
+    there: &ScopeLink,
+    view: &str,
+    controls: SharedControls,
+    right: Right,
+    meaning: ChannelMeaning,
+) -> Page {
     let hello = json!({"hello": {"protocol": 1, "token": "", "page": {"view": view, "is_light": true}}});
     let greeting = greeting(&hello.to_string()).unwrap();
     assert!(greeting.is_page());
     let offer = FarOffer {
         name: "udp://:5000".into(),
-        channels: vec![meaning()],
+        channels: vec![meaning],
         controls,
         sources: vec!["one".into(), "two".into()],
         ..FarOffer::default()

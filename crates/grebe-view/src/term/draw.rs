@@ -440,4 +440,4 @@ const ANSI_TRACES: [Color; 8] = [
 ];
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -10,7 +10,7 @@ mod saving;
 mod triggering;
 
 use egui_kittest::Harness;
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 
 use super::*;
 use crate::data::feed::ScopeFeed;
@@ -350,6 +350,36 @@ fn drag(harness: &mut Harness<'static, ScopePanes>, name: &str, by: egui::Vec2) 
 }
 
 /// Types keys, one a frame.
+/// All words of the window of a scope after these keys, and the columns of its traces.
+pub(crate) fn labels(link: ScopeLink, options: ViewOptions, keys: &str) -> (Vec<String>, usize) {
+    let mut harness = Harness::builder()
+        .with_size(egui::vec2(2400.0, 1200.0))
+        .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), ScopePanes::new(0, link, options));
+    let mut keys = keys.chars();
+    let columns = loop {
+        harness.run();
+        let model = &harness.state().model;
+        let picture = &model.seen.picture;
+        let answered = picture.answers.as_ref();
+        if picture.is_estimated || answered.is_none_or(|it| *it != model.viewport(it.columns)) {
+            // Some keys do what the picture shows.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            continue;
+        }
+        let columns = answered.map_or(0, |it| it.columns);
+        match keys.next() {
+            Some(key) => press(&mut harness, key.encode_utf8(&mut [0; 4])),
+            None => break columns,
+        }
+    };
+    let nodes = harness.root().children_recursive();
+    let words = |node: egui_kittest::Node<'_>| {
+        let node = node.accesskit_node();
+        [node.label(), node.value()]
+    };
+    (nodes.flat_map(words).flatten().collect(), columns)
+}
+
 fn press(harness: &mut Harness<'static, ScopePanes>, keys: &str) {
     for key in keys.chars() {
         harness.event(egui::Event::Text(key.to_string()));

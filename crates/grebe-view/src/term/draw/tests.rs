@@ -35,7 +35,8 @@ fn model(width: u16) -> ViewModel {
     model
 }
 
-fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
+/// What a terminal of that size shows.
+pub(crate) fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let gutter = gutter([&mut *model].into_iter());
     let mut screen = ScopeScreen::new(model, Palette::Ansi, gutter);
