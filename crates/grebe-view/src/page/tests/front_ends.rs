@@ -16,7 +16,7 @@ use crate::page::drawn::Drawn;
 use crate::page::session::setup_of;
 use crate::page::words::Words;
 
-/// A signal, what its numbers mean, and what is true of its first channel.
+/// A signal with its scale, and the truth about its first channel.
 struct Signal {
     name: &'static str,
     unit: &'static str,
@@ -205,7 +205,7 @@ fn options(signal: &Signal) -> ViewOptions {
     options
 }
 
-/// What a model says, without what depends on its place: the pace of pictures, what may be changed from there.
+/// All words and places of a model, except those that depend on the viewer: the pace of pictures, its rights.
 fn said(model: &mut ViewModel) -> Map<String, Value> {
     let mut keys = Map::new();
     for part in [
@@ -266,7 +266,7 @@ fn press(model: &mut ViewModel, keys: &str, columns: usize, mut carry: impl FnMu
     settle(model, columns, &mut carry);
 }
 
-/// What a page is told of the same.
+/// The words that a page gets after these keys.
 fn page_says(
     there: &ScopeLink,
     signal: &Signal,
@@ -419,7 +419,7 @@ fn check(signal: &Signal, keys: &str) {
     #[cfg(feature = "window")]
     {
         let (labels, columns) = crate::window::labels(link.another(), options(signal), keys);
-        // What is measured is what its columns show.
+        // Measurements cover whole columns, so the reference has as many.
         let mut model = ViewModel::new(link.another(), options(signal), crate::png::encode);
         press(&mut model, keys, columns, || {});
         for cell in cells(&said(&mut model)) {

@@ -35,7 +35,7 @@ fn model(width: u16) -> ViewModel {
     model
 }
 
-/// What a terminal of that size shows.
+/// The text on a terminal of that size.
 pub(crate) fn screen(model: &mut ViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let gutter = gutter([&mut *model].into_iter());
