@@ -237,8 +237,8 @@ pub(crate) enum Check {
     grebe top --once\n  \
     grebe top --json | jq -r '.slowest.stage'\n  \
     grebe top 'lab/**' --router tcp/lab-server:7447\n\n\
-    Shown are the grebe processes of this user that run a graph (sg, play, record, view, serve, demo, run, bench), and programs that \
-    publish one. A stream name or pattern selects the processes of a lab that send or read it: docs/many-hosts.md.\n\
+    The table shows the grebe processes of this user that run a graph (sg, play, record, view, serve, demo, run, bench), and programs \
+    that publish one. A stream name or pattern selects the processes of a lab that send or read it: docs/many-hosts.md.\n\
     Keys: q quit, arrows scroll, s sort, ? meaning of the columns.\n\
     Exit status: 0 shown (also if nothing runs), 1 failed, 2 wrong usage.")]
 pub(crate) struct Top {
@@ -247,7 +247,7 @@ pub(crate) struct Top {
     /// A stream pattern selects the processes of the lab that send or read these streams, or that run on a host ('mast3/*').
     #[arg(value_name = "NAME|PID|STREAMS")]
     pub(crate) of: Option<String>,
-    /// Print the table once, and end.
+    /// Print the table once, and exit.
     #[arg(long)]
     pub(crate) once: bool,
     /// Print one line of JSON per process and second; with --once, per process.
@@ -269,7 +269,7 @@ pub(crate) struct Devices {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Nothing is changed: the command prints fixes for you to run.\n\n\
+#[command(after_help = "The command changes nothing: it prints fixes for you to run.\n\n\
     Examples:\n  \
     grebe doctor\n  \
     grebe doctor --fix | less\n  \
@@ -277,12 +277,12 @@ pub(crate) struct Devices {
     grebe doctor --disk /data --size 100G\n  \
     grebe doctor --report grebe.txt")]
 pub(crate) struct Doctor {
-    /// Measure the rate at which recordings can be written to DIR.
+    /// Measure the rate at which grebe can record to DIR.
     ///
     /// This takes 20 s, or a third of the free space. The files are removed again.
     #[arg(long, value_name = "DIR", conflicts_with = "fix")]
     pub(crate) disk: Option<PathBuf>,
-    /// Amount to write; large amounts exceed the caches of the disk.
+    /// Bytes to write: 100G; large amounts exceed the caches of the disk.
     #[arg(long, value_name = "BYTES", value_parser = units::size_bytes, requires = "disk")]
     pub(crate) size: Option<usize>,
     /// Print only the commands of the fixes.

@@ -18,10 +18,10 @@ use crate::units;
     grebe annotate take.wav --import labels.txt\n  \
     grebe annotate take.sigmf-meta --export labels.csv\n  \
     grebe annotate take.sigmf-meta --find door --json | jq .start_s\n\n\
-    SigMF holds annotations in its metadata, of which all else stays. For other files, and for metadata that cannot be written, they \
-    stand in NAME.sigmf-annotations beside it, which grebe reads wherever it reads the recording.\n\
+    SigMF recordings keep annotations in their metadata; the other metadata stays unchanged. For other files, and for read-only metadata, \
+    annotations are in NAME.sigmf-annotations beside the recording. grebe reads this file whenever it reads the recording.\n\
     Label files: .csv, .txt (Audacity), .sigmf-meta; their times count the signal, gaps included.\n\
-    Exit status: 0 done, 1 failed (nothing is changed then), 2 wrong usage.")]
+    Exit status: 0 done, 1 failed (nothing changed), 2 wrong usage.")]
 pub(crate) struct Annotate {
     /// Recording: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     pub(crate) file: PathBuf,
@@ -34,16 +34,16 @@ pub(crate) struct Annotate {
     /// Delete the annotations of these numbers in the list: 4,7.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Changes", value_parser = units::count)]
     pub(crate) delete: Vec<u64>,
-    /// Add those of a file: .csv, .txt (Audacity), .sigmf-meta.
+    /// Add the annotations of a file: .csv, .txt (Audacity), .sigmf-meta.
     #[arg(long, value_name = "FILE", help_heading = "Changes")]
     pub(crate) import: Option<PathBuf>,
-    /// Write them to a file: .csv, .txt (Audacity), .sigmf-annotations.
+    /// Write the list to a file: .csv, .txt (Audacity), .sigmf-annotations.
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) export: Option<PathBuf>,
     /// Start, as a time of the signal: 90s, 1.5ms.
     #[arg(long, value_name = "TIME", help_heading = "Annotation", value_parser = units::duration, conflicts_with = "position")]
     pub(crate) start: Option<Duration>,
-    /// Length [default: a point].
+    /// Length: 20ms [default: a point].
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Annotation", value_parser = units::duration, conflicts_with = "samples")]
     pub(crate) duration: Option<Duration>,
     /// Start, as a sample of the file, from 0.
@@ -52,7 +52,7 @@ pub(crate) struct Annotate {
     /// Length in samples.
     #[arg(long, value_name = "N", help_heading = "Annotation", value_parser = units::count)]
     pub(crate) samples: Option<u64>,
-    /// Frequencies: 433.9M..434.1M.
+    /// Frequency range in Hz: 433.9M..434.1M.
     #[arg(long, value_name = "FROM..TO", help_heading = "Annotation", value_parser = units::band_hz, allow_hyphen_values = true)]
     pub(crate) band: Option<(f64, f64)>,
     /// Label of the edited annotation; empty: none.
@@ -64,7 +64,7 @@ pub(crate) struct Annotate {
     /// Colour: #rrggbb; empty: none.
     #[arg(long, value_name = "COLOR", help_heading = "Annotation", value_parser = color)]
     pub(crate) color: Option<String>,
-    /// List only those with these words in their label or comment.
+    /// List only annotations with these words in label or comment.
     #[arg(long, value_name = "WORDS", help_heading = "Results", conflicts_with = "change")]
     pub(crate) find: Option<String>,
     /// Print CSV with a header line.

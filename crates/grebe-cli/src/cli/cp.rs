@@ -91,7 +91,7 @@ pub(crate) struct Selection {
     pub(crate) index: bool,
     /// Send recordings so that they can be viewed while they arrive.
     ///
-    /// Metadata and summaries go first, then samples from the whole recording, ever denser. A viewed range has priority. One file of a recording
+    /// Metadata and summaries go first, then samples from the whole recording, at increasing density. A viewed range has priority. One file of a recording
     /// selects all of its files.
     #[arg(long)]
     pub(crate) progressive: bool,

@@ -20,7 +20,7 @@ pub(crate) struct Conditions {
     /// Parts of complex channels are i, q, magnitude (the default), db, phase and frequency.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = lanes)]
     channels: Vec<Lanes>,
-    /// Direction; falling also selects pulses and levels below.
+    /// Direction of crossings; falling also selects signals below the level.
     #[arg(long, value_name = "SLOPE", default_value = "rising", value_parser = units::choice(&SLOPES))]
     pub(crate) slope: Slope,
     /// Level in units of the channel: 0.5, 600u; of power and silence in dB: -30.
@@ -91,10 +91,10 @@ pub(crate) struct EventWords {
     pub(crate) kind: EventKind,
     #[command(flatten)]
     pub(crate) conditions: Conditions,
-    /// Begin of the search, from the beginning of the stream.
+    /// Start of the search, as a time since the start of the stream.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) from: Option<Duration>,
-    /// End of the search.
+    /// End of the search, as a time since the start of the stream.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) to: Option<Duration>,
 }

@@ -22,7 +22,7 @@ use crate::units;
     grebe info --verify night_*.sigmf-meta\n  \
     grebe info --json archive.sigmf | jq '.gaps.count'\n  \
     grebe info --json *.sigmf-meta | jq -r 'select(.whole | not) | .file'\n\n\
-    Without --verify only metadata, headers and sizes are read, and the samples of recordings up to 64 MiB that have a checksum.\n\
+    Without --verify grebe reads only metadata, headers and sizes, and checks recordings of up to 64 MiB that have a checksum.\n\
     Exit status: 0 all are whole, 1 one cannot be read, 2 wrong usage, 4 one is truncated, being recorded, or differs from its \
     checksum, 130 interrupted.")]
 pub(crate) struct Info {
@@ -43,10 +43,10 @@ pub(crate) struct Info {
 #[command(after_help = "Examples:\n  \
     grebe repair take.sigmf-meta\n  \
     grebe repair night_*.sigmf-meta --json\n\n\
-    The recorder of such a recording was killed. grebe opens it with a note; other programs may not.\n\
-    The repair takes no time, whatever the size: it corrects the metadata, ties the channels together, and cuts off the data after the \
-    last sample that is known to be good (at most a second of it).\n\
-    Exit status: 0 all are whole now, 1 one cannot be repaired, or is still being recorded.")]
+    grebe opens a recording of a killed recorder with a note; other programs may refuse it.\n\
+    A repair is instant at any size: it completes the metadata, writes the collection of the channels, and removes the data after the \
+    last good sample (at most a second).\n\
+    Exit status: 0 all are whole now, 1 one cannot be repaired or is still being recorded, 2 wrong usage.")]
 pub(crate) struct Repair {
     /// Recordings: .sigmf-meta, .sigmf-data or .sigmf-collection.
     #[arg(required = true, value_name = "FILE", value_parser = recording())]

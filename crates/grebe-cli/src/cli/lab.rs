@@ -56,7 +56,7 @@ impl Lab {
     disappears within 2 s.\n\
     Exit status: 0 listed (the list may be empty), 1 the lab cannot be joined, 2 wrong usage, 130 interrupted.")]
 pub(crate) struct Ls {
-    /// Stream name or pattern: * is a word, ** any number, lab all below it.
+    /// Stream name or pattern: * is one word, ** any number; lab selects lab/**.
     #[arg(default_value = "**", value_parser = pattern)]
     pub(crate) pattern: Pattern,
     /// Keep running, and print streams that appear and disappear.

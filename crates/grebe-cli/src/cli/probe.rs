@@ -21,7 +21,7 @@ pub(crate) struct Probe {
     /// Ticket of `grebe probe --serve`, or ssh://[USER@]HOST[:PORT].
     #[arg(value_name = "TICKET|ssh://HOST", required_unless_present = "serve", conflicts_with = "serve")]
     pub(crate) target: Option<Target>,
-    /// Print a ticket, serve one probe, and end.
+    /// Print a ticket, serve one probe, and exit.
     #[arg(long, help_heading = "Server (--serve)")]
     pub(crate) serve: bool,
     /// Address and port of the server, UDP and TCP [default: any].
@@ -41,16 +41,16 @@ pub(crate) struct Probe {
     /// Number of probes to serve, one after the other.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "serve", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Server (--serve)")]
     pub(crate) clients: u32,
-    /// End after this time without a client.
+    /// Exit after this time without a client.
     #[arg(long, value_name = "TIME", default_value = "10m", requires = "serve", value_parser = units::duration, help_heading = "Server (--serve)")]
     pub(crate) idle_timeout: Duration,
     /// Take the task from standard input, for `grebe probe ssh://`.
     #[arg(long, hide = true, requires = "serve")]
     pub(crate) stdio: bool,
-    /// End when standard input is closed.
+    /// Exit when standard input is closed.
     #[arg(long, requires = "serve", help_heading = "Server (--serve)")]
     pub(crate) tethered: bool,
-    /// Send one datagram per interval instead of searching the maximum rate: 161us.
+    /// Send a datagram per interval instead of searching the maximum rate: 161us.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with = "serve", help_heading = "Traffic")]
     pub(crate) interval: Option<Duration>,
     /// Bytes per datagram [default: the largest that passes].

@@ -39,12 +39,12 @@ pub(crate) struct Record {
     ///
     /// A stream is a URI (udp://:5000, shm://NAME, pipe:, synth:sine?frequency=1k), a name in the lab (lab/mast3/adc), or a file.
     /// One channel makes one recording. Several channels make a recording each, and a .sigmf-collection that opens them together.
-    /// Several streams make recordings of their own (NAME_1, NAME_2, ...) and NAME.sigmf-collection, aligned by sample time.
+    /// Several streams make one recording each (NAME_1, NAME_2, ...) and NAME.sigmf-collection, aligned by sample time.
     #[arg(required = true, value_name = "URI... FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) streams_and_file: Vec<OsString>,
     /// Recording or folder to write; once per disk to record on several disks.
     ///
-    /// Several disks take blocks in turn, so their rates add up. Each has a share of --buffer. A disk that is full is no longer used.
+    /// Several disks take blocks in turn, so their rates add up. Each has a share of --buffer. A full disk is no longer used.
     /// Any one of the recordings opens all of them.
     #[arg(short = 'o', long, value_name = "PATH", conflicts_with_all = ["ring", "rotate"])]
     pub(crate) to: Vec<PathBuf>,
@@ -65,21 +65,21 @@ pub(crate) struct Record {
     /// Stop after this many samples per channel.
     #[arg(long, value_name = "N", help_heading = LENGTH, value_parser = units::count, conflicts_with = "duration")]
     pub(crate) samples: Option<u64>,
-    /// Stop before the samples of all channels exceed this size.
+    /// Stop before the samples of all channels exceed this size: 100G.
     #[arg(long, value_name = "BYTES", help_heading = LENGTH, value_parser = units::size_bytes)]
     pub(crate) max_size: Option<usize>,
-    /// Fail if no sample arrives for this long.
+    /// Fail if no sample arrives for this time: 2s.
     #[arg(long, value_name = "TIME", help_heading = LENGTH, value_parser = units::duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// Length (10m) or size (4G) of each part: NAME_000001, NAME_000002, ...
     #[arg(long, value_name = "TIME|BYTES", help_heading = LENGTH, value_parser = units::rotate, conflicts_with = "overwrite")]
     pub(crate) rotate: Option<Rotate>,
-    /// Size of all parts together; the oldest parts are removed.
+    /// Maximum size of all parts together: 1T; the oldest parts are removed.
     #[arg(long, value_name = "BYTES", help_heading = LENGTH, value_parser = units::size_bytes, requires = "rotate")]
     pub(crate) keep: Option<usize>,
     /// Keep only the last part of the stream, by time (30m) or size (20G).
     ///
-    /// FILE is then a folder with the parts of the ring. grebe save keeps a range of it.
+    /// FILE is then a folder with the parts of the ring. grebe save saves a range of it.
     #[arg(long, value_name = "TIME|BYTES", help_heading = LENGTH, value_parser = units::ring, conflicts_with_all = ["overwrite", "rotate", "max_size"])]
     pub(crate) ring: Option<RingLength>,
     #[command(flatten)]
@@ -153,8 +153,8 @@ impl Record {
     grebe save /data/box --last 20s\n  \
     grebe save /data/box --last 20s --after 5s --to crash.sigmf-meta\n  \
     grebe save /data/box --last 1m --json | jq -r '.files[0]'\n\n\
-    A save does not slow the recorder down, and works after the recorder has ended, too.\n\
-    Exit status: 0 saved, 1 failed, 2 wrong usage, 4 the ring had only a part of it, 5 the disk has no room, 130 interrupted.")]
+    A save does not slow the recorder, and also works after the recorder has ended.\n\
+    Exit status: 0 saved, 1 failed, 2 wrong usage, 4 the ring had only a part of the range, 5 the disk is full, 130 interrupted.")]
 pub(crate) struct Save {
     /// Folder of a ring (grebe record --ring).
     #[arg(value_name = "DIR")]

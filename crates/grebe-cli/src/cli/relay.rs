@@ -12,8 +12,8 @@ use crate::units::{self, MetricsPlace};
     grebe relay                                    port 4737, IPv4 and IPv6\n  \
     grebe relay --session-rate 100M --rate 500M    limited rates\n  \
     grebe relay --metrics 127.0.0.1:9464           metrics at http://127.0.0.1:9464/metrics\n\n\
-    Its users run: grebe recv --relay HOST. Its port must be reachable over UDP, and over TCP for networks that block UDP. It sees \
-    addresses and sealed datagrams, and stores nothing. As a service: docs/relay.md.")]
+    Users of the relay run: grebe recv --relay HOST. The port must be reachable over UDP, and over TCP for networks that block UDP. The \
+    relay sees addresses and sealed datagrams, and stores nothing. As a service: docs/relay.md.")]
 pub(crate) struct Relay {
     /// Address and port, UDP and TCP [default: port 4737 of all addresses].
     #[arg(long, value_name = "ADDR:PORT", value_parser = units::listen_address)]

@@ -21,8 +21,9 @@ use crate::units;
     grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
     grebe view ssh://me@mast/udp://:5000    # starts and ends grebe serve by ssh\n\n\
-    The samples stay here; viewers get pictures. The printed link lets its holders view, in a browser or with grebe view. With --control, \
-    a second link also lets them change settings here. Only this machine can connect without --listen; beyond it, use a certificate or ssh.\n\
+    The samples stay here; viewers get pictures. The printed link permits to view, in a browser or with grebe view. With --control, a \
+    second link also permits to control the source. Without --listen only this machine can connect; for other machines, use a certificate \
+    or ssh.\n\
     Ctrl-C ends the server.")]
 pub(crate) struct Serve {
     /// Streams or recordings to serve; each viewer chooses one.

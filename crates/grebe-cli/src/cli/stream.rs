@@ -137,9 +137,9 @@ const SIGNAL: &str = "Signal";
     grebe play north.sigmf-meta south.sigmf-meta --to shm://both\n  \
     grebe play north.sigmf-meta hf.sigmf-meta --to udp://127.0.0.1:5000 --to udp://127.0.0.1:5001\n\n\
     Several recordings play in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
-    With one --to, they are the channels of one stream. Their rates and formats must be equal, and only the range that all of them \
-    have is sent, with a gap where any of them has one.\n\
-    With a --to for each, in the same order, each recording is a whole stream of its own. Rates and formats may differ.")]
+    With one --to, the recordings are the channels of one stream. Rates and formats must be equal. grebe sends the range that all \
+    recordings have; a gap of one is a gap of the stream.\n\
+    With a --to for each, in the same order, each recording is a separate stream, sent whole. Rates and formats may differ.")]
 pub(crate) struct Play {
     /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE", value_parser = super::file::recording())]
@@ -159,6 +159,9 @@ pub(crate) struct Play {
     /// Ignore the sample rate; send as fast as the reader accepts.
     #[arg(long, conflicts_with = "speed")]
     pub(crate) free_run: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) range: Range,
     /// Stop after this many samples per channel.
@@ -170,9 +173,6 @@ pub(crate) struct Play {
     /// End when standard input is closed, so that no player outlives its starter.
     #[arg(long, hide = true)]
     pub(crate) tethered: bool,
-    /// Print the result as JSON on standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) metrics: Metrics,
     #[command(flatten)]

@@ -89,7 +89,7 @@ pub(crate) struct Rendezvous {
     pub(crate) advertise: Vec<String>,
     /// Relay for sides behind NATs; also from GREBE_RELAY.
     ///
-    /// The sides connect directly through both NATs if possible, else by the relay. The other side needs the ticket only.
+    /// The sides connect directly through both NATs if possible, else by the relay. The other side needs only the ticket.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = relay)]
     pub(crate) relay: Option<Address>,
     /// Routes to use if the ticket names a relay.
@@ -98,10 +98,10 @@ pub(crate) struct Rendezvous {
     /// Validity of the ticket.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::duration)]
     pub(crate) expires: Duration,
-    /// How long to wait for an answer when a ticket was given.
+    /// Time to wait for the first answer, with a ticket of the other side.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     pub(crate) wait: Duration,
-    /// Time to wait for an answer with a ticket of the other side.
+    /// Maximum silence of the other side during the transfer.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = units::duration)]
     pub(crate) keep_trying: Duration,
 }

@@ -41,7 +41,7 @@ pub(crate) struct Trigger {
     #[arg(long = "trigger-coupling", value_name = "COUPLING", value_parser = units::choice(&COUPLINGS))]
     pub(crate) coupling: Option<TriggerCoupling>,
     /// Corner frequency in Hz [default: LF 2, HF 100 cycles per screen].
-    #[arg(long = "trigger-corner", value_name = "RATE", value_parser = units::rate_hz)]
+    #[arg(long = "trigger-corner", value_name = "HZ", value_parser = units::rate_hz)]
     pub(crate) corner_hz: Option<f64>,
     /// Hold-off after a trigger: 200ms.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]

@@ -75,7 +75,7 @@ pub(crate) struct View {
     /// Show the waterfall: levels over frequency and time.
     #[arg(long, help_heading = "Picture")]
     pub(crate) waterfall: bool,
-    /// Levels of the waterfall's colours in dB: -120..-20 [default: by the noise floor].
+    /// Levels of the waterfall colours in dB: -120..-20 [default: from the noise floor].
     #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::levels_db, allow_hyphen_values = true)]
     pub(crate) levels: Option<(f64, f64)>,
     /// Print measurements of the picture as JSON on standard output.
