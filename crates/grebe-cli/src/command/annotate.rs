@@ -80,7 +80,7 @@ fn edited(options: &Annotate, file: &SampleFile, mut annotation: Annotation) -> 
     if annotation.position >= file.len_samples() {
         let count = grouped(file.len_samples());
         return Err(
-            Usage(format!("the annotation begins behind the end of the recording: {count} samples")).into()
+            Usage(format!("the annotation begins after the end of the recording ({count} samples)")).into()
         );
     }
     if let Some(duration) = options.duration {

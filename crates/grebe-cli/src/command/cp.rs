@@ -184,14 +184,14 @@ impl<'a> Copy<'a> {
         self.copy_options.short_hashes &= ready.has(KNOWS_SHORT_HASHES);
         if self.copy_options.fsync_file && !ready.has(KNOWS_FSYNC_FILE) {
             let older = format!("{host} has grebe {theirs}, which does not know --fsync file");
-            self.reporter.note(&format!("{older}: everything is brought to the disk before the end"));
+            self.reporter.note(&format!("{older}: grebe flushes all files at the end"));
             self.copy_options.fsync_file = false;
         }
         if self.copy_options.has_order() && !ready.has(KNOWS_ORDER) {
             let ours = env!("CARGO_PKG_VERSION");
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");
             self.reporter
-                .note(&format!("{older}: this is a plain copy; have this grebe {ours} at both ends"));
+                .note(&format!("{older}: this is a plain copy; install grebe {ours} at both ends"));
             self.copy_options.without_order();
         }
     }
@@ -238,7 +238,7 @@ impl<'a> From<'a> {
                     paths.push(PathText::of(path));
                 }
                 _ => {
-                    let why = "all that is copied at once has to come from one machine: copy from one after the other";
+                    let why = "the sources are on several machines: use a command for each machine";
                     return Err(Usage(why.to_owned()).into());
                 }
             }
@@ -271,7 +271,7 @@ fn watch(
                     }
                     reporter.show(&Figures::from(progress.snapshot()), status);
                 }
-                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the copy ended without a word"),
+                Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the copy ended without a result"),
             }
         }
     })

@@ -21,7 +21,7 @@ fn window() -> Check {
         return Check::missing(
             AREA,
             "window",
-            "not in this build (docs/install.md has those with it)",
+            "not in this build (docs/install.md lists builds with it)",
             COSTS,
         );
     }
