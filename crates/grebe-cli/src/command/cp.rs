@@ -190,8 +190,7 @@ impl<'a> Copy<'a> {
         if self.copy_options.has_order() && !ready.has(KNOWS_ORDER) {
             let ours = env!("CARGO_PKG_VERSION");
             let older = format!("{host} has grebe {theirs}, which knows neither --progressive nor --first");
-            self.reporter
-                .note(&format!("{older}: this is a plain copy; install grebe {ours} at both ends"));
+            self.reporter.note(&format!("{older}: this is a plain copy; install grebe {ours} at both ends"));
             self.copy_options.without_order();
         }
     }
