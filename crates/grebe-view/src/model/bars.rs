@@ -7,7 +7,7 @@ use super::view_model::ViewModel;
 use super::widget::Widget;
 use crate::data::trigger::TriggerMode;
 
-/// What is shown beside the traces.
+/// The buttons for the views beside the traces.
 pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
     let (show, is_measuring) = (model.controls.show, model.controls.is_measuring);
     let measured = "a table of measurements  (v), with statistics  (V)";
@@ -21,7 +21,7 @@ pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
     ]
 }
 
-/// The modes of the trigger.
+/// The buttons for the trigger modes.
 pub(crate) fn trigger_modes(model: &ViewModel) -> Vec<Widget> {
     let mode = model.controls.mode(&model.seen.picture);
     let toggle =
@@ -55,7 +55,7 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
     widgets
 }
 
-/// The markers, and where they are on, which peaks they go to.
+/// The buttons for the markers, and their targets while they are on.
 fn markers(model: &ViewModel) -> Vec<Widget> {
     let is_on = model.controls.markers.is_some();
     let mut widgets = vec![Widget::toggle(

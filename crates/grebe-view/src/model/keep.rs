@@ -1,4 +1,4 @@
-//! Keeps a stretch of the stream for good, where somebody records it all the time.
+//! Saves a range of a stream that is being recorded into a ring.
 
 use std::sync::mpsc::TryRecvError;
 
@@ -7,12 +7,12 @@ use super::keeper::KeptStretch;
 use super::view_model::ViewModel;
 
 impl ViewModel {
-    /// Whether anybody could keep a stretch.
+    /// Whether a range can be saved.
     pub(crate) fn has_keeper(&self) -> bool {
         self.options.keeper.is_some()
     }
 
-    /// The words of the menu for what can be kept.
+    /// The menu entries for ranges to save.
     pub(crate) fn keep_entries(&self) -> Vec<(String, SaveWhat)> {
         let Some(keeper) = &self.options.keeper else { return Vec::new() };
         let key = |what| if what == self.kept_by_key() { "  !" } else { "" };
@@ -21,7 +21,7 @@ impl ViewModel {
         vec![(last, SaveWhat::Last), (screen, SaveWhat::Screen)]
     }
 
-    /// What the key keeps: of a held picture what it shows.
+    /// The range that the key saves: that of a held picture, else the newest.
     pub(crate) fn kept_by_key(&self) -> SaveWhat {
         if self.controls.time.is_held() { SaveWhat::Screen } else { SaveWhat::Last }
     }
@@ -48,7 +48,7 @@ impl ViewModel {
         self.say(words);
     }
 
-    /// Says what became of the stretches that are being kept; whether anything did.
+    /// Shows the outcome of pending saves; returns whether there was any.
     pub(super) fn look_at_kept(&mut self) -> bool {
         let mut said = None;
         self.open.keeping.retain(|told| match told.try_recv() {

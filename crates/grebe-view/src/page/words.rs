@@ -1,4 +1,4 @@
-//! Everything that is written around the pictures: head, tables, lists, help. It changes a few times a second.
+//! All texts around the pictures: head, tables, lists, help. They change a few times a second.
 
 use grebe_scope::Engineering;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(super) struct Words {
     theme: Theme,
     state: State,
     source: String,
-    /// The sources to choose from, where there are several, and the one that is shown.
+    /// Names of the sources, if there are several, and the visible one.
     sources: Vec<String>,
     source_shown: usize,
     stream: String,
@@ -33,7 +33,7 @@ pub(super) struct Words {
     facts: Vec<(&'static str, String, &'static str)>,
     losses: Vec<(&'static str, String, &'static str)>,
     notice: String,
-    /// What of a picture that has come is still missing.
+    /// The missing parts of the picture.
     exact: &'static str,
     trigger_row: Vec<Widget>,
     spectrum: Option<Spectrum>,
@@ -45,7 +45,7 @@ pub(super) struct Words {
     list: Option<List>,
     prompt: Option<Prompt>,
     help: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
-    /// Values under the pointer, the first of the axis.
+    /// Values under the pointer, the axis first.
     hover: Vec<(String, Rgb)>,
 }
 
@@ -55,7 +55,7 @@ struct State {
     is_held: bool,
 }
 
-/// Colours of all that is drawn.
+/// Colours of all elements.
 #[derive(Debug, PartialEq, Serialize)]
 struct Theme {
     is_dark: bool,
@@ -67,7 +67,7 @@ struct Theme {
     dim: Rgb,
     gap: Rgb,
     cursor: Rgb,
-    /// Colours of levels, from the lowest to the highest: between them, others.
+    /// Colours of levels, from the lowest to the highest; the page interpolates.
     ramp: Vec<Rgb>,
 }
 
