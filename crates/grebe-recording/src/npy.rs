@@ -115,7 +115,7 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
     [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), words.as_bytes()].concat()
 }
 
-/// The shape that a file's first bytes say, and the number, where it is a single one.
+/// The shape in a file's header, and its number if the shape is a single one.
 pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
     let (words, offset) = dictionary(begin).ok()?;
     let shape = value(words, "shape").ok()?.strip_prefix('(')?.split_once(')')?.0;
@@ -157,7 +157,7 @@ fn dictionary(bytes: &[u8]) -> Result<(&str, usize), String> {
     let (length, rest) = rest.split_at_checked(length_bytes).ok_or("it ends within its header")?;
     let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
     let words = rest.get(..length).ok_or("it ends within its header, or that is longer than 64 KiB")?;
-    let words = std::str::from_utf8(words).map_err(|_| "its header is no text")?;
+    let words = std::str::from_utf8(words).map_err(|_| "its header is not text")?;
     Ok((words, MAGIC.len() + 2 + length_bytes + length))
 }
 
@@ -178,8 +178,10 @@ impl Array {
             .ok_or("its samples are records of several fields: save one of them")?;
         let is_channel_major = value(words, "fortran_order")?.starts_with("True");
         let shape = value(words, "shape")?;
-        let shape =
-            shape.strip_prefix('(').and_then(|shape| shape.split_once(')')).ok_or("its shape is no tuple")?;
+        let shape = shape
+            .strip_prefix('(')
+            .and_then(|shape| shape.split_once(')'))
+            .ok_or("its shape is not a tuple")?;
         let axes = shape.0.split(',').map(str::trim).filter(|axis| !axis.is_empty());
         let axes: Vec<u64> = axes
             .map(|axis| axis.parse().map_err(|_| format!("its shape has '{axis}'")))

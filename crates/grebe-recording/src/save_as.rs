@@ -97,7 +97,7 @@ impl SampleFile {
         Ok(Some((Coding::Binary(encoding), header)))
     }
 
-    /// Lines, whose times say where samples are missing.
+    /// Writes lines, whose times show where samples are missing.
     fn csv(&self, to: &Path, options: &SaveOptions) -> Result<(Coding, Vec<u8>), Error> {
         let rate_hz = options.times.then(|| self.sample_rate_hz());
         let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
@@ -263,7 +263,7 @@ fn means_another_kind(to: &Path) -> bool {
     is_word && ending.starts_with(|letter: char| letter.is_ascii_alphabetic()) && ending != "sigmf"
 }
 
-const FOR_READERS: &str = "what stands behind the '?' is for whoever reads the file: leave it out";
+const FOR_READERS: &str = "the options after '?' apply only to reading: remove them";
 const BLOCK_BYTES: usize = 512 << 10;
 /// Letters of an ending.
 const ENDING_MAX: usize = 5;

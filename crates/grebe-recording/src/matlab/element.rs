@@ -130,7 +130,7 @@ impl<R: Read> Elements<R> {
         }))
     }
 
-    /// An array of numbers; `None`: it is another one.
+    /// A numeric array; `None` for another type.
     pub(super) fn matrix(mut self) -> io::Result<Option<Matrix>> {
         let matrix = self.matrix_header()?;
         let Some(mut matrix) = matrix.filter(|matrix| matrix.class.encoding(false).is_some()) else {

@@ -5,8 +5,9 @@
 //!               whoever  +--> SigmfWriter, Disk --> /disk2/NAME    stripe 1, 4, ...
 //!               has the least waiting
 //! ```
-//! A stripe comes at the rate of the stream, and leaves at that of its disk: what comes faster waits in that disk's share of the memory,
-//! while the next one goes to another. So the rate is the sum of all, and a disk that stalls gets no stripe until it goes on.
+//! A stripe arrives at the rate of the stream, and leaves at the rate of its disk. The difference waits in that
+//! disk's share of the memory, while the next stripe goes to another disk. So the total rate is the sum of all disks,
+//! and a stalled disk gets no stripe until it recovers.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

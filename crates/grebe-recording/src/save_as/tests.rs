@@ -366,7 +366,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     std::fs::write(place("y.npy.part/mine"), [1]).unwrap();
     let said =
         open("b.i16").save_as(&place("y.npy"), &overwrite, &Cancel::default()).unwrap_err().to_string();
-    assert!(said.contains("is no part of a conversion") && place("y.npy.part/mine").exists(), "{said}");
+    assert!(said.contains("is not a part of a conversion") && place("y.npy.part/mine").exists(), "{said}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(super) enum Files {
     Arriving(Vec<(PathBuf, PathBuf)>),
 }
 
-/// A file, or where it lies in another.
+/// A file, or a range of an archive.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) file: File,
@@ -95,7 +95,7 @@ impl Files {
         matches!(self, Files::Arriving(_))
     }
 
-    /// A recording that a collection names: it lies beside it, in an archive perhaps in a folder of its own.
+    /// The base of a collection's recording: beside the collection, or in an archive perhaps in its own folder.
     pub(super) fn of_collection(&self, collection: &Base, name: &str) -> Base {
         let beside = collection.beside(name);
         match self {

@@ -264,6 +264,6 @@ fn others() -> Vec<Input> {
         zip(&[("version", b"2"), ("metadata", session), ("logic-1-1", &[1, 2, 3])]),
         Is(1e6, 3, 2),
     );
-    all.refused("no.sr", tone(), "is no session of sigrok", None);
+    all.refused("no.sr", tone(), "is not a session of sigrok", None);
     all.list
 }

@@ -185,7 +185,7 @@ fn what_was_on_a_disk_that_is_not_there_is_missing_and_said() {
     let here = moved.join("two/x.sigmf-meta");
     assert!(SampleFile::open(&here).unwrap().is_whole());
 
-    // Another recording of that name is none of it; nor is one that is gone.
+    // Another recording of that name is not a stripe of it, and neither is a missing one.
     let other = SigmfSettings { sample_rate_hz: 1e6, overwrite: true, ..SigmfSettings::default() };
     let mut writer = SigmfWriter::create(&moved.join("one/x.sigmf-meta"), &other).unwrap();
     writer.write(0, &[&[1i16, 2, 3]]).unwrap();

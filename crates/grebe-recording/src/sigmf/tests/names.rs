@@ -71,7 +71,7 @@ fn a_recording_follows_links_and_replaces_nothing_special() {
     let fifo = folder.path().join("fifo.sigmf-data");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let error = SigmfWriter::create(&folder.path().join("fifo"), &overwrite).unwrap_err().to_string();
-    assert!(error.contains("fifo.sigmf-data is no regular file"), "{error}");
+    assert!(error.contains("fifo.sigmf-data is not a regular file"), "{error}");
 }
 
 #[test]
@@ -138,5 +138,5 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
 #[cfg(unix)]
 fn a_device_is_no_place_for_a_recording() {
     let error = SigmfWriter::create(std::path::Path::new("/dev/null"), &settings(1)).unwrap_err().to_string();
-    assert!(error.starts_with("/dev/null is no regular file"), "{error}");
+    assert!(error.starts_with("/dev/null is not a regular file"), "{error}");
 }
