@@ -64,7 +64,7 @@ pub enum Error {
         why: &'static str,
     },
     /// Invalid pattern.
-    #[error("'{pattern}' is no pattern: {why}")]
+    #[error("invalid pattern '{pattern}': {why}")]
     Pattern {
         /// The pattern.
         pattern: String,

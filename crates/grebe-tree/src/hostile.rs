@@ -269,7 +269,7 @@ fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
         ),
         ("a stream that ends", listed().data(|data| data.piece(0, 0, b"piece")).cut()),
         ("a file handed over", Liar::new().list(0, 0, &[file(b"x", 3)]).data(|data| data.local(0)).cut()),
-        ("a piece behind the end of any file", {
+        ("a piece beyond the end of any file", {
             listed().data(|data| data.piece(0, u64::MAX - 2, b"piece")).end()
         }),
         ("chunks of a file that was not told", {
@@ -340,7 +340,7 @@ fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
             begun(data).block(0, 3);
             data.block(0, 3);
         }),
-        ("a piece of what came", |data| {
+        ("a piece of a block that came", |data| {
             begun(data).block(0, 3);
             data.piece(0, 3 << 18, b"again");
         }),

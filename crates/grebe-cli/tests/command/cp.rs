@@ -200,8 +200,8 @@ fn mistakes_are_told_with_what_to_do() {
         (vec!["cp", "--no-config", "--bwlimit", "fast", "a", "b"], 2, "--bwlimit"),
         (vec!["cp", &dir, &to], 2, "cp.toml:3: unknown 'modee' - did you mean 'mode'?"),
         (vec!["cp", "--no-config", "--log", "/nowhere/log", &dir, &to], 1, "--log"),
-        (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "is no pattern"),
-        (vec!["cp", "--no-config", &none, &to], 1, "none: there is no such file"),
+        (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "invalid pattern '['"),
+        (vec!["cp", "--no-config", &none, &to], 1, "none: file or directory not found"),
         (vec!["cp", "--no-config", &none, &none, &to], 1, "none of the others"),
     ] {
         let mut command = grebe(&arguments);

@@ -165,7 +165,7 @@ impl Parts<'_> {
                     None => offset >= part.prefix && is_in_file(offset, content.len() as u64),
                 };
                 if !is_expected {
-                    let what = "a piece of a file that came already, or behind the end of any";
+                    let what = "a piece that came already, or is beyond the end of any file";
                     return Err(Error::Malformed { what });
                 }
                 part.write(offset, &body[content])
@@ -173,9 +173,7 @@ impl Parts<'_> {
             RecordKind::Blocks { log2 } => {
                 let own = part.blocks.as_ref().map(|blocks| blocks.map.blocks.log2);
                 if !is_first || own != Some(log2) {
-                    return Err(Error::Malformed {
-                        what: "blocks of another length, or of what came already",
-                    });
+                    return Err(Error::Malformed { what: "blocks of another length, or that came already" });
                 }
                 Ok(())
             }
@@ -197,7 +195,7 @@ impl Parts<'_> {
                     stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
                 let bytes = stretch.end - stretch.start;
                 if !is_in_file(offset, bytes) {
-                    return Err(Error::Malformed { what: "a piece behind the end of any file" });
+                    return Err(Error::Malformed { what: "a piece beyond the end of any file" });
                 }
                 if self.receiving.is_too_much(&part.file, offset + bytes) {
                     self.failed(id, &is_too_much());
@@ -229,7 +227,7 @@ impl Parts<'_> {
                     return Err(Error::Malformed { what: "a file that ends before all of it came" });
                 }
                 if bytes < part.prefix {
-                    return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
+                    return Err(Error::Malformed { what: "a file that is shorter than its received part" });
                 }
                 if !part.wrong.stretches.is_empty() {
                     return self.ask_again(id);
@@ -270,7 +268,7 @@ impl Parts<'_> {
         let asked = self.open.values().filter(|part| part.wrong.is_asked).count();
         let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
         if part.wrong.is_asked {
-            return Err(Error::Malformed { what: "a file without stretches that were asked for" });
+            return Err(Error::Malformed { what: "a file without the requested stretches" });
         }
         let file = part.file.clone();
         let word = if part.wrong.stretches.len() <= WITHOUT_MAX && asked < ASKED_MAX {

@@ -300,7 +300,7 @@ impl Comparing {
             MadeWord::Without(stretches) if stretches.iter().all(|stretch| stretch.end <= before.bytes) => {
                 Ok(Some((file, How::Stretches(before, stretches))))
             }
-            MadeWord::Without(_) => Err(Error::Malformed { what: "stretches behind the end of a file" }),
+            MadeWord::Without(_) => Err(Error::Malformed { what: "stretches beyond the end of a file" }),
         }
     }
 

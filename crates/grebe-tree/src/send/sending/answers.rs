@@ -149,7 +149,7 @@ impl<W: Write> Sending<'_, W> {
                         Kind::End if self.greeting.is_none() => {
                             return Ok(Some(Summary::decode(&frame.body)?.0));
                         }
-                        _ => return Err(Error::Malformed { what: "a message behind the end" }),
+                        _ => return Err(Error::Malformed { what: "a message after the end" }),
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),
