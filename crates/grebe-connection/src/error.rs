@@ -116,8 +116,6 @@ fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "it has everything",
         Verdict::Taken => "somebody else used the ticket first; it is good once",
-        Verdict::Cancelled => {
-            "it was told to stop, or could not read; the same files sent again go on from here"
-        }
+        Verdict::Cancelled => "it was stopped, or could not read; send the same files again to resume",
     }
 }

@@ -47,7 +47,7 @@ impl Remote {
     /// Starts the remote program and waits until it is ready. `ssh` may take its time to ask for a password.
     ///
     /// # Errors
-    /// [`Error::NotStarted`] with what to do, [`Error::Failed`] with the remote message,
+    /// [`Error::NotStarted`] with a remedy, [`Error::Failed`] with the remote message,
     /// [`Error::Interrupted`] once `is_cancelled` returns true.
     pub fn start(
         settings: &Settings,

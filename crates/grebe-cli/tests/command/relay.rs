@@ -99,7 +99,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
     let receiver = sent(receiver.spawn().unwrap());
     assert_good(&sender.finish(), &receiver);
     assert_eq!(receiver.result["route"], "relayed");
-    assert!(receiver.said.contains("as was asked for"), "{}", receiver.said);
+    assert!(receiver.said.contains("as requested"), "{}", receiver.said);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
 }
 
@@ -267,7 +267,7 @@ fn the_relay_may_be_named_once_for_all_and_ends_well() {
 
     let child = relay.child.take().unwrap();
     signal("-TERM", child.id());
-    assert!(finish(child).status.success(), "it was told to end");
+    assert!(finish(child).status.success(), "it was stopped");
     let mut said = String::new();
     relay.stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains("relayed ") && said.contains(" datagrams"), "{said}");

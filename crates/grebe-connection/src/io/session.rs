@@ -142,7 +142,7 @@ impl fmt::Display for Notice {
             }
             Self::Relayed { relay, why } => {
                 let why = match why {
-                    WhyRelayed::Chosen => "as was asked for",
+                    WhyRelayed::Chosen => "as requested",
                     WhyRelayed::NoDirectWay => "because no direct way let a datagram through",
                     WhyRelayed::DirectWayDied => "because the direct way has fallen silent",
                 };
