@@ -131,7 +131,7 @@ struct Prompt {
 }
 
 impl Prompt {
-    /// The answer is no without a terminal, and after Ctrl-C.
+    /// Without a terminal, and after Ctrl-C, the answer is negative.
     fn prompt(&self) -> bool {
         if !std::io::stdin().is_terminal() {
             note!("cannot prompt without a terminal: run it in one, or use --ask=never");

@@ -198,7 +198,7 @@ fn ctrl_c_ends_a_graph_that_waits_for_its_readers() {
     assert_eq!(running.finish().status.code(), Some(130));
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "", "an interruption is no error");
+    assert_eq!(rest, "", "an interruption is not an error");
     assert!(room.is_empty());
     drop(reader);
 }

@@ -165,7 +165,7 @@ fn streams_of_two_hosts_whose_clocks_differ_are_recorded_on_one_time_axis() {
     assert!(stated["error_ns"].as_u64().is_some_and(|error_ns| error_ns > 0), "{told}");
     let mut files = [&one, &two].map(|path| SampleFile::open(path).unwrap());
     for file in &mut files {
-        assert_eq!(file.gaps().count(), 0, "what is measured anew is no gap");
+        assert_eq!(file.gaps().count(), 0, "a new measurement is not a gap");
         let values = values(file).remove(0);
         for position in (0..values.len()).step_by(5_000) {
             let axis = file.axis_by(clock_id(), position as u64).unwrap();

@@ -222,7 +222,7 @@ fn nothing_is_replaced_unasked() {
 
     fs::write(into.path().join("one.part"), b"foreign").unwrap();
     for _ in 0..2 {
-        // The second time it has the right length and time, which is no error.
+        // The second time it has the right length and time, which is fine.
         let receiver = Waiting::start(&["recv", path(into.path()), "--overwrite"]);
         assert_eq!(sent(send(&[&one], &receiver.ticket, &[])).status, Some(0));
         receiver.finish();

@@ -96,7 +96,7 @@ impl Sshd {
         match login {
             Ok(login) if login.status.success() => Ok(this),
             Ok(login) => Err(format!("no login: {}{}", String::from_utf8_lossy(&login.stderr), this.log())),
-            Err(error) => Err(format!("there is no ssh: {error}")),
+            Err(error) => Err(format!("ssh is missing: {error}")),
         }
     }
 

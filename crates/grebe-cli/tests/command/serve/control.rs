@@ -1,4 +1,4 @@
-//! What the second link allows, which `--control` prints.
+//! Rights of the second link, which `--control` prints.
 
 use super::served::{say, serve, until};
 

@@ -1,5 +1,5 @@
-//! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted is not
-//! sent again, and nothing is left behind.
+//! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted
+//! is not sent again, and nothing is left behind.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Story {
         let pair = Pair::start(&large, into.path(), self.below(2) == 0, &["--bwlimit", "40M"]);
         let (sender, receiver) = (pair.sender.finish(), pair.receiver.finish());
         let said = format!("story {}: {} {}", self.seed, sender.said, receiver.said);
-        // If the last cut came too late, nothing is left to do, which is no error.
+        // If the last cut came too late, nothing is left to do, which is fine.
         assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
         if !safe.done {
             let number = |name: &str| sender.result[name].as_u64().unwrap();
