@@ -14,12 +14,12 @@
 //! ```
 //!
 //! - Feed it: [`ScopeStage`] is the last stage of a graph; any thread can feed a [`ScopeFeed`]; a [`ScopeCore`] has
-//! neither thread nor clock, and answers on request.
+//!   neither thread nor clock, and answers on request.
 //! - Show it: give the [`ScopeLink`] and [`ViewOptions`] to `run_windows`, `run_terminals` or [`render_png`]. All three show
-//! the same model, so a key does the same in each. Several scopes are drawn one above the other, on one time axis if
-//! possible.
+//!   the same model, so a key does the same in each. Several scopes are drawn one above the other, on one time axis if
+//!   possible.
 //! - State of the source (its name, losses before the scope) comes as a [`SourceStatus`], because the crate does not know
-//! the source.
+//!   the source.
 //!
 //! # A picture as a file
 //!

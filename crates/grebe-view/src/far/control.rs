@@ -386,7 +386,7 @@ impl Wishes {
     fn wish(&self, wish: Wish) -> Result<(), String> {
         let mut wanted = self.lock();
         if !wanted.is_open {
-            return Err("not connected to the server: nothing was changed".into());
+            return Err("no connection to the server: nothing was changed".into());
         }
         if !wanted.may_control {
             return Err(MAY_NOT.into());

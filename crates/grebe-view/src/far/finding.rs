@@ -102,7 +102,7 @@ impl Finds {
     fn begin(&self, sought: Sought) -> Finding {
         let mut asked = self.lock();
         if !asked.is_open {
-            return refused("not connected to the server: search again when it is connected");
+            return refused("no connection to the server: search again when it is back");
         }
         if !asked.can_find {
             return refused("the server cannot search: it is an older one");
@@ -136,7 +136,7 @@ impl Finds {
         let mut asked = self.lock();
         (asked.is_open, asked.wanted) = (false, None);
         if let Some((_, side)) = asked.side.take() {
-            side.end("the connection was cut: search again when it is there");
+            side.end("the connection was cut: search again when it is back");
         }
     }
 

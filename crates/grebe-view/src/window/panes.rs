@@ -161,8 +161,8 @@ impl ScopePanes {
         self.wake_when_stale(ui.ctx());
     }
 
-    /// Redraws when a stopped stream becomes stale, and while a source is being opened, which wakes nobody. A picture
-    /// at rest costs nothing otherwise.
+    /// Redraws when a stopped stream becomes stale, and while a source is being opened, because neither wakes the
+    /// window. A picture at rest costs nothing otherwise.
     fn wake_when_stale(&self, ctx: &egui::Context) {
         if self.model.is_opening() {
             ctx.request_repaint_after(OPENING_INTERVAL);
