@@ -23,10 +23,10 @@ pub use sums::{IntegerSums, RealSums};
 /// # Not-a-number and infinity in `f32`
 ///
 /// - NaN is never an extreme, and passes no level: a comparator keeps its state over it. A column with nothing else is
-/// empty, but complete, because nothing was lost.
+///   empty, but complete, because nothing was lost.
 /// - Infinity is an extreme, and passes levels; a picture clips it at the edge of its lane.
 /// - Neither enters a sum. Means, RMS and everything based on them use the finite samples only;
-/// [`RangeStats::not_finite`](crate::RangeStats::not_finite) is the number of the others.
+///   [`RangeStats::not_finite`](crate::RangeStats::not_finite) is the number of the others.
 pub trait Value: Kernels + Levels + HighPass + Bins {}
 
 impl Value for i16 {}
