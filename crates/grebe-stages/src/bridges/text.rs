@@ -40,7 +40,7 @@ use crate::transport::{ByteStream, Carrier, is_text, listen};
 impl Scheme for TextStream {
     const WRITTEN: &'static str = "serial:PORT";
     const OTHERWISE: &'static str =
-        "is no stream of lines: write serial:PORT, or ?format=text, as in pipe:?format=text";
+        "is not a stream of lines: write serial:PORT, or ?format=text, as in pipe:?format=text";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
