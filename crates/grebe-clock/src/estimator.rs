@@ -104,7 +104,7 @@ impl Estimator {
         self.echoes.len()
     }
 
-    /// Whether there are no exchanges.
+    /// Whether it lacks exchanges.
     pub fn is_empty(&self) -> bool {
         self.echoes.is_empty()
     }

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// An error about a lab or a stream in it. The message names the item, and what to do.
+/// An error about a lab or a stream in it. The message names the item, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]

@@ -91,7 +91,7 @@ fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
     blocks(bytes, seed, |_, block| file.write_all(block).map_err(Error::io("write the file to send")))
 }
 
-/// Compares every byte with those of this seed.
+/// Compares every byte with the data of this seed.
 fn compare(program: &str, came: &Path, bytes: u64, seed: u64) -> Result<()> {
     let mut file = File::open(came).map_err(Error::io("open a file to compare"))?;
     let mut got = Vec::new();
