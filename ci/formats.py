@@ -99,7 +99,7 @@ def heard(wav, numpy_name, values):
         print(f"skipped: sox, which is not installed, does not read {wav.name}")
         return
     raw = ["-t", "raw", "-e", "floating-point" if numpy_name[0] == "f" else "signed", "-b", str(8 * values.itemsize), "-"]
-    # A file of u1 is no signed one: sox turns its middle into 0.
+    # sox turns the middle of an unsigned u1 file into 0.
     got = numpy.frombuffer(subprocess.run(["sox", "-D", wav, *raw], check=True, capture_output=True).stdout, numpy_name.replace("u", "i"))
     middle = 128 if numpy_name == "u1" else 0
     # Inside, sox has 32 bits.

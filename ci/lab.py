@@ -221,7 +221,7 @@ class Lab:
         self.base.append(self.graph)
 
     def graph_recordings(self):
-        """The recordings of the host that runs the graph, and those of b1, in order."""
+        """The recordings of the host that runs the graph, then b1's, in order."""
         numbered = lambda file: int(file.stem.partition("_")[2] or 1)
         return [self.folder / "graph.sigmf-meta", *sorted((self.folder / "b1").glob("far*.sigmf-meta"), key=numbered)]
 
@@ -454,7 +454,7 @@ class Lab:
         if self.graph.returncode == 130:
             report = json.loads(self.graph.stdout.read())
             direct = sum(len(way["edges"]) for way in report["routes"] if way["other"] and way["route"])
-            # What neither reaches goes through a3 until one of them is started again.
+            # Edges between hosts that cannot reach each other go through a3 until one of them restarts.
             self.check(direct == 2 or through, f"at the end {direct} of the 2 edges between others went directly, and nothing says why")
             rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}
             restarts = {host: rows[host]["restarts"] for host in ("a1", "b1", "b2")}
