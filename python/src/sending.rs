@@ -36,7 +36,7 @@ pub(crate) struct Sending {
     turns: Turns<()>,
     out: Mutex<Option<Own<Out>>>,
     graph: Turns<Option<Own<Graphs>>>,
-    /// Batches that are filled in place, and those that were, of which Python has an array.
+    /// Batches being filled in place, and filled ones of which Python still has an array.
     pub(crate) filled: Arc<AtomicUsize>,
     copied_blocks: AtomicU64,
 }
@@ -225,8 +225,7 @@ impl Sending {
         self.fills_in_place && (1..=self.block).contains(&samples)
     }
 
-    /// Whether one more batch may be filled where it lies: arrays of a few are all that Python may keep of the
-    /// stream's memory.
+    /// Whether another batch may be filled in place: Python may keep only a few arrays of the stream's memory.
     pub(crate) fn spares_a_batch(&self) -> bool {
         self.filled.load(Ordering::Relaxed) < FILLED_MAX
     }
@@ -242,7 +241,7 @@ impl Sending {
         self.in_steps(py, Out::acquire)
     }
 
-    /// Sends what was filled in place; false where somebody can still write there: nothing is sent then.
+    /// Sends a block filled in place; returns false, and sends nothing, if another object can still write to it.
     pub(crate) fn send_filled(&self, py: Python<'_>, filled: &Filled, samples: usize) -> PyResult<bool> {
         let _turn = self.turns.lock(py)?;
         let stamp_ns = self.in_steps(py, |out| out.due(samples, self.rate))?;
@@ -408,8 +407,8 @@ const POOL_CHUNKS: usize = 8;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Samples, so that each channel of a frame begins at a multiple of 64 bytes.
 const ALIGN: usize = 64;
-/// Batches of shared memory that Python may have, those that it has only arrays of included: what its producer has
-/// for itself holds twice as many, of which the queue and the sink need the other half.
+/// Maximum batches of shared memory that Python may hold, including those kept only by arrays. The producer's own
+/// pool holds twice as many; the queue and the sink need the other half.
 const FILLED_MAX: usize = 3;
 /// Where a stream ends at the latest, in samples per channel: far from where its index would begin again.
 const INDEX_MAX: u64 = i64::MAX as u64;
