@@ -290,7 +290,7 @@ fn every_example_is_good() {
     assert!(examples >= 3);
 }
 
-/// The graphs that the pages show are good, and the reference tells every kind as it is.
+/// The graphs on the page are valid, and the reference describes every kind.
 #[test]
 fn the_page_tells_every_kind_as_it_is() {
     let path = repository().join("docs/graphs.md");

@@ -149,7 +149,7 @@ fn suggested(said: &str) -> Option<String> {
     quoted.map(str::to_owned)
 }
 
-/// Nothing when all came as it should.
+/// `None` if the result is as expected.
 fn wrong(input: &Input) -> Option<String> {
     let folder = TempDir::new().unwrap();
     for (name, bytes) in &input.files {

@@ -95,7 +95,7 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     let uri = "udp://127.0.0.1:0?format=i16be&channels=2&rate=1M&skip=8&seq=2:u32be";
-    // 100 datagrams of 50 samples, of which 30, 31, 32 and 70 never leave, and 90 comes after 91.
+    // 100 datagrams of 50 samples: 30, 31, 32 and 70 are never sent, and 90 follows 91.
     let (lost, samples) = ([30, 31, 32, 70], 50);
     let arguments = ["record", uri, file.to_str().unwrap(), "--json", "--samples", "4750"];
     let (recorder, address, mut stderr) = listening(&arguments);

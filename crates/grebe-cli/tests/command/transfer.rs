@@ -361,7 +361,7 @@ fn a_full_disk_is_said_on_both_sides() {
     assert!(receiver.said.contains("has room for"), "{}", receiver.said);
     assert!(sender.said.contains("has room for"), "and the sender knows: {}", sender.said);
 
-    // It fills up on the way: what came is kept, and goes on once there is room.
+    // The disk fills up: received data stays, and the transfer resumes once there is space.
     let (small, contents) = file(from.path(), "small.bin", 3_600_000);
     let receiver = Waiting::recv(disk.0.path());
     let sender = send(&[&small], &receiver.ticket, &["--bwlimit", "12M"]);

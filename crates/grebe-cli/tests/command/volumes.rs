@@ -81,7 +81,7 @@ fn did(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs it to its end: the exit status, the result in JSON, what it said.
+/// Runs it to its end: exit status, result in JSON, messages.
 fn cp(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = run(&[&["cp", "--no-config", "--json"], arguments].concat());
     let stdout = text(&output.stdout);

@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::output::{self, note};
 use crate::units::{counted, exact, grouped};
 
-/// Where a result comes from, if a temporary recording lies between.
+/// Origin of a result that passes through a temporary recording.
 #[derive(Default)]
 pub(super) struct Origin {
     pub(super) made_from: Option<PathBuf>,

@@ -16,7 +16,7 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// `None`, said in words, where this machine has none that would let this user in.
+    /// `None`, with a message, if this machine has no server that would let this user in.
     pub(crate) fn start() -> Option<Self> {
         match Self::try_start() {
             Ok(sshd) => Some(sshd),

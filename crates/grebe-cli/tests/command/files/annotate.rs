@@ -47,7 +47,7 @@ fn annotations_are_added_edited_deleted_exported_and_imported_to_the_sample() {
     };
     let meta = folder.path().join("x_ch1.sigmf-meta").display().to_string();
     let before = said(&meta);
-    // 97 ms lie three samples behind the gap of 90.
+    // 97 ms is three samples after the gap of 90.
     ok(&[
         "annotate",
         &file,

@@ -24,7 +24,7 @@ pub(crate) fn program() -> String {
     env::var("GREBE_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_grebe").to_owned())
 }
 
-/// The command with these arguments: the one that was built with the tests, or the one that GREBE_COMMAND names.
+/// The command with these arguments: the one built with the tests, or the one in GREBE_COMMAND.
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());
     let mut command = Command::new(built);
@@ -210,7 +210,7 @@ pub(crate) fn signal(name: &str, id: u32) {
     assert!(sent.success());
 }
 
-/// Compares what stands in a page of docs between two marks, or writes it anew where `UPDATE_SNAPSHOTS` is set.
+/// Compares a part of a docs page, between two marks, or rewrites it if `UPDATE_SNAPSHOTS` is set.
 pub(crate) fn check_page(page: &str, name: &str, told: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let (begin, end) = (format!("<!-- {name}: written by a test -->"), format!("<!-- end of {name} -->"));
