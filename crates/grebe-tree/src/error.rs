@@ -108,7 +108,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// How the messages say that a copy can be continued. A caller whose user does it in another way puts that here.
+    /// Advice for resuming a copy, in messages. A caller with another way to resume puts its own text here.
     pub const RESUME: &str = "the same command goes on from there";
 
     /// Whether this end found the error, so that the other end does not know it.

@@ -142,8 +142,8 @@ impl Shortfall {
         rounded(self.missing as u64)
     }
 
-    /// Says in the description of the samples from this index on what has been found missing since the last such
-    /// place. Places get rarer as the stream goes on.
+    /// Annotates, from this index on, the samples that were found missing since the last annotation. Annotations get
+    /// rarer as the stream continues.
     fn mark(&mut self, first_sample_index: u64, description: &mut Option<Arc<Description>>) {
         let missing = self.missing as u64;
         let (Some(new), Some((begin_ns, _))) = (missing.checked_sub(self.marked.missing), self.begin) else {

@@ -87,7 +87,7 @@ struct Parts<'a> {
     open: HashMap<EntryId, Part>,
     /// Files with data copied from a basis. The sender waits for a result, even if they cannot be written.
     from_basis: HashSet<EntryId>,
-    /// Files of which some or all data is to be sent again.
+    /// Files with data that must be sent again.
     asked: HashSet<EntryId>,
     buffer: Vec<u8>,
     notes: Sender<Note>,
