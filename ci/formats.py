@@ -1,7 +1,7 @@
-"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers. Those that
+"""Recordings of every format by NumPy and PyPI's sigmf, converted by grebe, and read again by both: the numbers are equal. Those that
 fit into a WAV are read by SciPy, and by sox where it is installed.
 
-Their annotations, too, also those that grebe changes: all that they say from file to file, and in a stream what a stream says of them.
+Also their annotations, with grebe's changes: complete from file to file, and in a stream as far as streams carry them.
 """
 
 import json
@@ -109,7 +109,7 @@ def heard(wav, numpy_name, values):
 
 
 def annotated(grebe, path):
-    """Adds, edits, moves through a label file and deletes annotations of a recording by sigmf, which validates each; all else stays."""
+    """Adds, edits and deletes annotations of a recording by sigmf, and moves them through a label file; sigmf validates each, and the rest stays."""
     def annotate(*arguments):
         subprocess.run([grebe, "annotate", path, *arguments], check=True, capture_output=True)
 
