@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Coverage of a column's span by samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Coverage {
-    /// The span lies before the oldest or after the newest sample: nothing to draw.
+    /// The span is before the oldest or after the newest sample: nothing to draw.
     #[default]
     Outside,
     /// All samples of the span are present.

@@ -59,8 +59,8 @@ impl StreamingStores {
         Self(())
     }
 
-    /// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the
-    /// shorter); past the caches where `to` is aligned.
+    /// As [`stats`], and copies the samples to `to` of the same length; past the caches if `to` is aligned. Copies at
+    /// most the shorter length.
     pub(crate) fn stats<V: Kernels>(&mut self, samples: &[V], to: &mut [V]) -> Stats<V> {
         if samples.len() == to.len()
             && to.as_ptr().addr().is_multiple_of(64)

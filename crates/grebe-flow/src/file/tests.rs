@@ -130,7 +130,7 @@ macro_rules! plain_kind {
 plain_kind!(Sink, "sink", Ports::SINK);
 plain_kind!(Mix, "mix", Ports { inputs: &["left", "right"], outputs: &["out"] });
 
-/// Ends at once where nothing comes in; takes what comes.
+/// Ends at once without input; takes any input.
 struct Anything;
 
 impl Stage for Anything {

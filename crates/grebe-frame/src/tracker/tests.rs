@@ -59,7 +59,7 @@ fn what_the_generator_dropped_before_its_first_frame_is_counted_by_who_saw_that_
     assert_eq!(counted(&Header { block_length_samples: 0, ..held_up }), (70, 0), "it made nothing at all");
     let late = Header { first_sample_index: 80, sg_drops_total: 70, ..frame(1) };
     assert_eq!(counted(&late), (0, 0), "who joins late was not there for them");
-    // A stage that numbers its frames anew hands on what it joined late.
+    // A stage that renumbers its frames passes on a stream that it joined late.
     assert_eq!(counted(&Header { sequence: 0, ..late }), (0, 0));
     let mut tracker = StreamTracker::new();
     tracker.arrive(&held_up);

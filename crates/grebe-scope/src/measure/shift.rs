@@ -157,8 +157,8 @@ impl ShiftMeasurer {
         Some(if degrees <= -180.0 { 180.0 } else { degrees })
     }
 
-    /// The lines of both without their means, weighted; returns the root of the product of their energies, `None`
-    /// where one has none.
+    /// The lines of both without their means, weighted; returns the root of the product of their energies, `None` if
+    /// one has no energy.
     fn transform(
         &mut self,
         reference: &[f32],
