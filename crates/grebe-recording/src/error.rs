@@ -52,8 +52,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Maps the system's error if a file cannot be opened, read or created: `map_err(Error::file("open",
-    /// path))`.
+    /// Maps the system's error if a file cannot be opened, read or created: `map_err(Error::file("open", path))`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { action, path: path.clone(), source }

@@ -8,10 +8,10 @@
 //! level 0                                                |256||
 //! samples                                                   |||    newest
 //! ```
-//! Each level is a separate ring, so resolution ages instead of history ending. Node `n` of a level covers samples `n
-//! * size..(n + 1) * size`, counted from the absolute index 0 for any blocks: a node's numbers depend on the samples
-//! alone. A node is written once, when the stream has passed its end. Finer levels answer for newer parts of the
-//! stream, and the samples themselves for the newest.
+//! Each level is a separate ring, so resolution ages instead of history ending. Node `n` of a level covers
+//! samples `n * size..(n + 1) * size`, counted from the absolute index 0 for any blocks: a node's numbers depend on
+//! the samples alone. A node is written once, when the stream has passed its end. Finer levels answer for newer parts
+//! of the stream, and the samples themselves for the newest.
 
 mod shape;
 mod track;

@@ -28,10 +28,11 @@ fn quality_of(sample: impl FnMut(usize) -> f64) -> ToneQuality {
     quality
 }
 
-/// The sine with two harmonics, an offset and noise: `0.9 sin(a + 0.3) + 0.009 sin(2a + 1) + 0.0045 sin(3a + 2) +
-/// 0.02 + noise * gauss(seed 12345)`, `a = 2 pi 0.0731234 n`. SciPy: `numpy.linalg.lstsq` of an offset, the
-/// fundamental and harmonics 2 to 6 (cosine and sine each), the frequency refined by `scipy.optimize.minimize_scalar`
-/// to the least residual (IEEE 1241, sine fit); noise is the mean square of the residual.
+/// The sine with two harmonics, an offset and noise:
+/// `0.9 sin(a + 0.3) + 0.009 sin(2a + 1) + 0.0045 sin(3a + 2) + 0.02 + noise * gauss(seed 12345)`,
+/// `a = 2 pi 0.0731234 n`. SciPy: `numpy.linalg.lstsq` of an offset, the fundamental and harmonics 2 to 6 (cosine and
+/// sine each), the frequency refined by `scipy.optimize.minimize_scalar` to the least residual (IEEE 1241, sine fit);
+/// noise is the mean square of the residual.
 #[test]
 fn a_real_tone_has_the_quality_that_a_fit_in_time_finds() {
     for (part, snr, sinad, thd, enob) in
