@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::simd::min_max;
 use crate::value::Value;
 
-/// A first-order filter before a comparator. The baseline is the output of a low-pass: the low-pass returns it (`HF
-/// reject` of bench scopes), the high-pass returns the signal without it (`LF reject`).
+/// A first-order filter before a comparator. The baseline is the output of a low-pass: the low-pass returns it
+/// (`HF reject` of bench scopes), the high-pass returns the signal without it (`LF reject`).
 ///
 /// The output of the high-pass is centred at 0, and levels count from there. It passes an infinite or NaN sample
 /// unchanged. The low-pass keeps its value there. Neither lets such a sample move the baseline. The low-pass delays a
