@@ -142,7 +142,7 @@ fn unmet(error: grebe_connection::Error) -> anyhow::Error {
     let is_stopped = matches!(error, grebe_connection::Error::Cancelled);
     let error = anyhow::Error::from(error);
     if is_stopped {
-        error.context("stopped before the other side came: no file was transferred")
+        error.context("stopped before the other side connected: no file was transferred")
     } else {
         error
     }
@@ -337,7 +337,7 @@ fn read_ticket() -> Result<Zeroizing<String>> {
     let mut word = Zeroizing::new(String::new());
     stdin.lock().read_line(&mut word).context("cannot read the ticket from standard input")?;
     if word.trim().is_empty() {
-        return Err(Usage("no ticket came on standard input".into()).into());
+        return Err(Usage("no ticket on standard input".into()).into());
     }
     Ok(word)
 }

@@ -41,10 +41,7 @@ impl SampleFile {
             Some(Kind::SigMf) => match path_query::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
                     path: path.into(),
-                    what: format!(
-                        "its metadata say what the samples are: name it '{}' alone",
-                        plain.display()
-                    ),
+                    what: format!("its metadata describe the samples: name it '{}' alone", plain.display()),
                 }),
                 (plain, None) => sigmf::open(&plain),
             },

@@ -297,8 +297,7 @@ mod tests {
         let (_folder, path) = file("x.bin", &[0; 16]);
         let typed = with(&path, "?format=cf32");
         let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
-        let expected =
-            format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
+        let expected = format!("the sample rate is unknown: name it, as in '{}&rate=2.4M'", typed.display());
         assert_eq!(notes, [expected]);
         let said = format!("{}&rate=2.4M", typed.display());
         assert_eq!(SampleFile::open(said).unwrap().sample_rate_hz(), 2.4e6);

@@ -48,7 +48,7 @@ pub(super) fn read(
     let read = Read::by_ref(&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut begin);
     read.map_err(Error::file("read", path))?;
     let malformed =
-        |why: String| Error::Content { path: path.into(), what: format!("is no .npy file: {why}") };
+        |why: String| Error::Content { path: path.into(), what: format!("is not a .npy file: {why}") };
     let (array, offset_bytes) = Array::parse(&begin).map_err(malformed)?;
     let Array { encoding, channels, len_samples: announced, is_channel_major } = array;
     let frame_bytes = (encoding.sample_bytes() * channels) as u64;
@@ -63,7 +63,7 @@ pub(super) fn read(
         if is_channel_major && channels > 1 {
             return Err(Error::truncated(
                 path,
-                "its channels stand one behind the other, and the last is not all there",
+                "it stores one channel after the other, and the last is incomplete",
             ));
         }
         let missing = announced - len_samples;

@@ -88,7 +88,7 @@ impl SampleFile {
             if encoding.format != format {
                 let named = encoding.format;
                 let what = format!(
-                    "its name says {named}, and the samples are {format}: name it NAME.{format}, or convert them"
+                    "its name says {named}, but the samples are {format}: name it NAME.{format}, or convert them"
                 );
                 return Err(Error::Field { path: to.into(), what });
             }
@@ -107,12 +107,12 @@ impl SampleFile {
         match rate_hz {
             Some(rate_hz) if rate_hz <= 0.0 => {
                 return refused(
-                    "nothing says the sample rate that makes times of samples: leave out the times, or name the rate of IN",
+                    "the sample rate is unknown, and times need it: leave out the times, or name the rate of IN",
                 );
             }
             Some(_) if self.stream_count() > 1 => {
                 return refused(
-                    "several streams follow one another in the recording, and nothing says how long it was between them: leave out the times",
+                    "the recording has several streams, and the time between them is unknown: leave out the times",
                 );
             }
             Some(_) => {}

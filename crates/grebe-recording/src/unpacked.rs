@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     }
     let packing = content(&file).map_err(Error::file("read", path))?;
     packing.map_or_else(
-        || Err(Error::Content { path: path.into(), what: "is not compressed, as its name says".to_owned() }),
+        || Err(Error::Content { path: path.into(), what: "is not compressed, despite its name".to_owned() }),
         |packing| unpack(path, file, packing),
     )
 }
@@ -126,7 +126,7 @@ pub(crate) fn unpacked(
 
 fn refusal(path: &Path, source: io::Error) -> Error {
     let what = match source.kind() {
-        ErrorKind::UnexpectedEof => "is cut off: what it holds ends before its end".to_owned(),
+        ErrorKind::UnexpectedEof => "is truncated: its content ends early".to_owned(),
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other => {
             format!("cannot be unpacked: {source}")
         }
@@ -232,7 +232,7 @@ mod tests {
             let error = SampleFile::open(&path).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("x.i16.gz"), "{error}");
         };
-        refused(&whole[..whole.len() / 2], "is cut off");
+        refused(&whole[..whole.len() / 2], "is truncated");
         let mut damaged = whole.clone();
         *damaged.iter_mut().rev().nth(5).unwrap() ^= 1;
         refused(&damaged, "cannot be unpacked");

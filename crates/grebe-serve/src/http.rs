@@ -45,7 +45,7 @@ pub(crate) async fn read_head<S: AsyncRead + Unpin>(
             buffer.extend_from_slice(&more[..count]);
         }
     };
-    timeout(HEAD_TIME, read).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no head came"))?
+    timeout(HEAD_TIME, read).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request head"))?
 }
 
 /// Parses a head, and returns its length; `None`: it is incomplete.

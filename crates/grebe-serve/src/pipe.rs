@@ -330,7 +330,7 @@ fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<FarMessage> {
     let [a, b, c, d, kind] = head;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     if !(1..=bytes_max).contains(&length) {
-        return Err(wrong("it says something else than a scope does"));
+        return Err(wrong("unexpected message from peer"));
     }
     // Memory grows with the received bytes, not with the announced length.
     let mut bytes = Vec::new();
@@ -339,9 +339,9 @@ fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<FarMessage> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     match kind {
-        TEXT => String::from_utf8(bytes).map(FarMessage::Text).map_err(|_| wrong("its text is none")),
+        TEXT => String::from_utf8(bytes).map(FarMessage::Text).map_err(|_| wrong("invalid UTF-8")),
         BINARY => Ok(FarMessage::Binary(bytes)),
-        _ => Err(wrong("it says something else than a scope does")),
+        _ => Err(wrong("unexpected message from peer")),
     }
 }
 

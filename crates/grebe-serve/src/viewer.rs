@@ -116,7 +116,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let first = timeout(GREETING_TIME, next_text(socket)).await;
-    let first = first.map_err(|_| Refusal("no hello came within 5 s".into()))??;
+    let first = first.map_err(|_| Refusal("no hello within 5 s".into()))??;
     let greeting = greeting(&first.ok_or_else(|| Refusal("it ended before a hello".into()))?)?;
     let right = shared.right_of(&greeting.token);
     let right = right.ok_or_else(|| {

@@ -276,7 +276,7 @@ fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
             let run = Run { first: u32::MAX, chunks: u32::MAX, check: [0; 16] };
             listed().data(|data| data.copy(0, u64::MAX - 2, &run)).end()
         }),
-        ("a hash that nobody told", listed().data(|data| data.compared(0, false)).end()),
+        ("a hash without a request", listed().data(|data| data.compared(0, false)).end()),
         ("a hello in the middle", {
             let mut liar = listed();
             liar.writer.write(Kind::Hello, b"grebe tree").unwrap();

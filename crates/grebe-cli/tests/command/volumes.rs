@@ -212,7 +212,7 @@ fn a_volume_without_owners_and_modes_is_copied_to_and_nothing_twice() {
         let left_out = left_out(&result);
         assert_eq!((status, &result["files_copied"]), (Some(4), &0.into()), "{}: {said}", volume.kind);
         assert!(
-            left_out.len() <= 2 && left_out.iter().all(|(_, why)| why.contains("said once")),
+            left_out.len() <= 2 && left_out.iter().all(|(_, why)| why.contains("reported once")),
             "{left_out:?}"
         );
         assert!(left_out.iter().any(|(_, why)| why.contains("no modes")), "{left_out:?}");

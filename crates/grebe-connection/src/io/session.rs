@@ -157,7 +157,7 @@ fn words_of_refusal(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Full => "it has as many sessions as it takes",
         Refusal::TooMany => "it has as many sessions of this host as it takes from one",
-        Refusal::Taken => "somebody else with this ticket is there",
+        Refusal::Taken => "another peer with this ticket is connected",
     }
 }
 

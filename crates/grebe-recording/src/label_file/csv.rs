@@ -62,7 +62,7 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
         };
         let mut said = match cell(other).trim() {
             "" => Map::new(),
-            text => serde_json::from_str(text).map_err(|_| wrong("other is no JSON object"))?,
+            text => serde_json::from_str(text).map_err(|_| wrong("other is not a JSON object"))?,
         };
         // Its place has columns of its own.
         said.retain(|name, _| name != "core:sample_start" && name != "core:sample_count");

@@ -71,7 +71,7 @@ impl Schedule {
             let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
             let rate_hz = file.sample_rate_hz();
             if rate_hz <= 0.0 {
-                return Err(field("nothing says its sample rate, without which it keeps step with nothing"));
+                return Err(field("its sample rate is unknown, and playing in step needs it"));
             }
             let first = samples_in(start, rate_hz);
             let behind = length.map_or(u64::MAX, |length| first.saturating_add(samples_in(length, rate_hz)));

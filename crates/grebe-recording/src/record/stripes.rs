@@ -228,7 +228,7 @@ impl Stripes {
     #[cold]
     fn leave_out_failed(&mut self, lane: usize, error: &Error) {
         let state = if error.is_full() { DiskState::Full } else { DiskState::Failed };
-        let lost = "what waited for it is lost";
+        let lost = "the data waiting for it is lost";
         let why = match error {
             Error::Write { source, .. } => format!("{source}; {lost}"),
             error => error.to_string(),
@@ -421,7 +421,7 @@ fn stripe_set<'a>(bases: impl Iterator<Item = &'a Base>) -> Result<StripeSet, Er
         let place = folder.join(meta.file_name().unwrap_or_default());
         let Some(place) = place.to_str() else {
             let what =
-                "is no UTF-8, and the recordings of several disks name each other: choose another folder";
+                "is not UTF-8, and the recordings of several disks name each other: choose another folder";
             return Err(Error::Field { path: place, what: what.to_owned() });
         };
         recordings.push(place.to_owned());

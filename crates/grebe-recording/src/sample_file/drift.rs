@@ -24,7 +24,7 @@ impl Fitted {
             parts.iter().filter(|part| part.0 > 0).map(|(samples, how)| format!("{samples} {how}")).collect();
         let (name, first) = (file.name().display(), first.name().display());
         (!parts.is_empty()).then(|| {
-            format!("{name}: its clock runs apart from that of {first}: of its samples {}, a few at a time, so that the rest stays in time", parts.join(", "))
+            format!("{name}: its clock drifts from that of {first}: of its samples {}, a few at a time, to keep the rest aligned", parts.join(", "))
         })
     }
 }

@@ -22,8 +22,7 @@ impl SampleFile {
             Err(ProcessError::Setting { what, got: format!("{time:?}"), must }.into())
         };
         if self.sample_rate_hz <= 0.0 {
-            let must =
-                "nothing says the sample rate that makes samples of it: name it, as in 'x.cu8?rate=2.4M'";
+            let must = "the sample rate is unknown, and times need it: name it, as in 'x.cu8?rate=2.4M'";
             return setting("start or duration", start, must);
         }
         let samples = |time: Duration| (time.as_secs_f64() * self.sample_rate_hz).round() as u64;

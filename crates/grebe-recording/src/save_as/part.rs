@@ -311,7 +311,7 @@ fn open_folder(folder: &Path, made_from: &Value, overwrite: bool) -> Result<Mark
             Ok(Mark::default())
         }
         Some(note) => refused(format!(
-            "was begun from {}, with other options, or that has changed since: remove it, or begin anew with --overwrite",
+            "was started from {}, with other options or other content: remove it, or start again with --overwrite",
             note.origin()
         )),
         // As one leaves it that was killed at once.

@@ -126,7 +126,7 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
         (
             "whole.sigmf-meta",
             "x.cf32",
-            "its name says cf32, and the samples are i16: name it NAME.i16, or convert them",
+            "its name says cf32, but the samples are i16: name it NAME.i16, or convert them",
         ),
         ("whole.sigmf-meta", "x.cf64", "no stream has such samples"),
         ("whole.sigmf-meta", "y.i16?rate=1", "leave it out"),
@@ -354,7 +354,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     let refused = open("b.i16").save_as(&place("x.wav"), &SaveOptions::default(), &Cancel::default());
     let said = refused.unwrap_err().to_string();
     assert!(
-        said.contains("x.wav.part was begun from ") && said.contains("a.i16, with other options"),
+        said.contains("x.wav.part was started from ") && said.contains("a.i16, with other options"),
         "{said}"
     );
     let overwrite = SaveOptions { overwrite: true, ..SaveOptions::default() };

@@ -129,7 +129,7 @@ fn edit_beside(
     let mut is_done = vec![false; edits.len()];
     edited.added += apply(&mut list, edits, &mut is_done, edited, &end_of(path))?;
     if is_done.contains(&false) {
-        let what = "the annotation to be changed is no longer there: list them again".to_owned();
+        let what = "the annotation no longer exists: list them again".to_owned();
         return Err(Error::Field { path: path.into(), what });
     }
     if list.is_changed() {

@@ -134,7 +134,7 @@ impl Archive {
         let file = unpacked::open_by_content(path)?;
         let file_bytes = file.metadata().map_err(Error::file("open", path))?.len();
         let no_tar = |error: io::Error| {
-            let what = format!("is no SigMF archive (a tar): {error}");
+            let what = format!("is not a SigMF archive (a tar): {error}");
             Error::Content { path: path.into(), what }
         };
         let mut members = Vec::new();
@@ -213,7 +213,7 @@ impl Archive {
         let there = self.file_bytes.saturating_sub(offset_bytes);
         if bytes > there {
             let inside = member.path.display();
-            let why = format!("{bytes} bytes of {inside} are announced and {there} are there");
+            let why = format!("{inside} should have {bytes} bytes, but has {there}");
             return Err(Error::truncated(&self.path, &why));
         }
         let file = self.file.try_clone().map_err(Error::file("open", path))?;

@@ -121,7 +121,7 @@ pub(super) fn annotations(
         taken.push(Annotation { position, length_samples, fields: annotation.rest });
     }
     if is_closed && cut > 0 {
-        notes.push(format!("annotations that reach out of the data are cut to what is in them: {cut}"));
+        notes.push(format!("annotations that extend beyond the data are cut to the data: {cut}"));
     }
     if is_closed && outside > 0 {
         notes.push(format!("annotations outside of the data are ignored: {outside}"));

@@ -79,7 +79,7 @@ impl Base {
         }
         if is_raw(path) {
             return refused(
-                "recordings are SigMF, whose samples stand in a raw file of their own: name it NAME.sigmf-meta",
+                "recordings are SigMF, with samples in a separate raw file: name it NAME.sigmf-meta",
             );
         }
         if path.file_name().is_none() || path.extension().is_some_and(|it| it == "sigmf") {

@@ -238,7 +238,7 @@ impl Recording {
             left => format!("; its last {left} samples are ignored, gaps in them were not noted yet"),
         };
         let read = match is_recorded {
-            true => "it is being recorded; what was written so far is read",
+            true => "it is being recorded; the written part is read",
             false => "its recorder was cut off; what was written is read, and grebe repair closes it",
         };
         self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
@@ -371,7 +371,7 @@ fn sample_rate(global: &Global, notes: &mut Vec<String>) -> f64 {
     match global.sample_rate {
         Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => return rate_hz,
         Some(rate_hz) => {
-            notes.push(format!("core:sample_rate is {rate_hz}, which is none: the rate is unknown"))
+            notes.push(format!("core:sample_rate is {rate_hz}, which is invalid: the rate is unknown"))
         }
         None => notes.push("the metadata do not say the sample rate".into()),
     }

@@ -71,7 +71,7 @@ fn other(path: &Path, set: &StripeSet, number: usize, notes: &mut Vec<String>) -
             }
         }
     }
-    let lost = "what was recorded there is missing";
+    let lost = "its samples are missing";
     notes.push(format!("{}; {lost}", why.unwrap_or_else(|| set.recordings[number].clone())));
     None
 }

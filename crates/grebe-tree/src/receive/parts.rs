@@ -179,14 +179,16 @@ impl Parts<'_> {
             }
             RecordKind::Block { number } => match part.came(self.receiving, number) {
                 Some(written) => written,
-                None => return Err(Error::Malformed { what: "a block that came already, or is none" }),
+                None => {
+                    return Err(Error::Malformed { what: "a block that came already, or does not exist" });
+                }
             },
             RecordKind::Copy { offset, run } => {
                 if offset < part.prefix || part.blocks.is_some() {
                     return Err(Error::Malformed { what: "a piece of a file that came already" });
                 }
                 let basis = self.receiving.bases.get(id);
-                let basis = basis.ok_or(Error::Malformed { what: "chunks of a file that were not told" })?;
+                let basis = basis.ok_or(Error::Malformed { what: "unknown chunks of a file" })?;
                 let stretch = {
                     let (map, run) = basis.place_of(&run);
                     map.stretch(run.first, run.chunks)
@@ -224,7 +226,7 @@ impl Parts<'_> {
                     .as_ref()
                     .is_some_and(|blocks| !blocks.map.is_whole() || blocks.map.blocks.bytes != bytes)
                 {
-                    return Err(Error::Malformed { what: "a file that ends before all of it came" });
+                    return Err(Error::Malformed { what: "a file that ends too early" });
                 }
                 if bytes < part.prefix {
                     return Err(Error::Malformed { what: "a file that is shorter than its received part" });

@@ -120,7 +120,7 @@ impl Hello {
     pub(crate) fn agree_on_offer(theirs: &Self, our_role: Role) -> Result<()> {
         Self::differ(theirs, our_role)?;
         if !theirs.is_offer || theirs.options.is_some() || theirs.is_contents || theirs.is_local {
-            return Err(Error::Roles { what: "the other end makes no offer, and takes none" });
+            return Err(Error::Roles { what: "the other end neither makes nor takes offers" });
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Default for ExtractSamples {
 
 impl ExtractSamples {
     /// Samples per lane.
-    #[expect(clippy::len_without_is_empty, reason = "a run without a sample is none")]
+    #[expect(clippy::len_without_is_empty, reason = "a run always has samples")]
     pub fn len(&self) -> usize {
         match self {
             ExtractSamples::I16(lanes) => lanes.first().map_or(0, Vec::len),

@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn count(&mut self, most: usize) -> Result<usize, Malformed> {
         let value = self.varint()?;
         let value = usize::try_from(value).ok().filter(|&value| value <= most);
-        value.ok_or(Malformed("a count is beyond what there can be"))
+        value.ok_or(Malformed("a count above its limit"))
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -143,7 +143,7 @@ mod tests {
     fn what_is_cut_off_or_too_long_is_an_error() {
         assert_eq!(Reader::new(&[0x80]).varint(), Err(CUT_OFF));
         assert!(Reader::new(&[0xff; 11]).varint().is_err());
-        assert_eq!(Reader::new(&[5, 1]).counted(), Err(Malformed("a count is beyond what there can be")));
+        assert_eq!(Reader::new(&[5, 1]).counted(), Err(Malformed("a count above its limit")));
         assert_eq!(Reader::new(&[0; 7]).f64(), Err(CUT_OFF));
         assert!(Reader::new(&[0]).end().is_err());
     }

@@ -130,7 +130,7 @@ impl SharedControls {
             }
             Wish::Tune(tuned) => {
                 let receiver = controls.receiver.as_ref();
-                let receiver = receiver.ok_or("this stream comes from no receiver that can be tuned")?;
+                let receiver = receiver.ok_or("this stream has no receiver that can be tuned")?;
                 if !tuned.is_possible() {
                     return Err("no receiver can be tuned so".into());
                 }
@@ -183,7 +183,7 @@ impl SharedControls {
                 let keep = move |stretch| match obey(Wish::Keep(FarStretch::new(0, stretch))) {
                     Ok(Some(told)) => told,
                     done => {
-                        let why = done.err().unwrap_or_else(|| "nobody keeps it".into());
+                        let why = done.err().unwrap_or_else(|| "this stream has no keeper".into());
                         said(format!("not kept: {why}"))
                     }
                 };
@@ -434,7 +434,7 @@ impl std::fmt::Debug for Wishes {
 
 /// Error for a viewer without the right to control.
 pub(super) const MAY_NOT: &str =
-    "your link lets you look and change nothing: who started grebe serve has another one, with --control";
+    "your link allows viewing only: the person who started grebe serve has another one, with --control";
 const RATE_HZ_MAX: f64 = 10e9;
 /// Above any range that a keeper can hold.
 const SPAN_S_MAX: f64 = 1e9;

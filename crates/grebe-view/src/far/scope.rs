@@ -290,8 +290,7 @@ impl FarScope {
     }
 
     fn hear(&mut self, text: &str, now_ns: u64) -> Result<(), FarError> {
-        let said =
-            serde_json::from_str(text).map_err(|_| Malformed("it is no JSON that this version knows"))?;
+        let said = serde_json::from_str(text).map_err(|_| Malformed("unknown or invalid JSON message"))?;
         match said {
             // An older server has one source, and ignores the requested number.
             Said::Welcome(welcome) if welcome.source != self.source => {

@@ -205,7 +205,7 @@ impl FarSession {
         self.admit(now_ns)?;
         let asked = serde_json::from_str(text);
         match asked.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
-            Asked::Hello(_) => return Err(Refusal("a second hello came".into())),
+            Asked::Hello(_) => return Err(Refusal("a second hello".into())),
             Asked::Viewport(viewport) => self.see(viewport.number, viewport.viewport()),
             Asked::Ack(number) => self.acknowledged(number, now_ns)?,
             Asked::Ping { at } => self.pong(at, now_ns),
@@ -349,7 +349,7 @@ impl FarSession {
             let words = match told.try_recv() {
                 Ok(words) => words,
                 Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => "what became of it was not said".into(),
+                Err(TryRecvError::Disconnected) => "the outcome is unknown".into(),
             };
             outgoing.push_back(Said::Kept { number: *number, words });
             false

@@ -228,7 +228,7 @@ impl ViewModel {
         let Some(list) = self.annotation_list() else { return String::new() };
         let AnnotationList { rows, before, matching, all } = list;
         match (*matching, *all) {
-            (_, 0) => "none yet: F2 annotates what lies between the cursors".into(),
+            (_, 0) => "none yet: F2 annotates the range between the cursors".into(),
             (matching, all) if matching as usize > rows.len() => {
                 format!("{} \u{2026} {} of {matching}, {all} in all", before + 1, before + rows.len() as u64)
             }

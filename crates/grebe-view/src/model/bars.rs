@@ -84,8 +84,8 @@ pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
 
 pub(crate) fn xy_controls() -> Vec<Widget> {
     vec![
-        Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
-        Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
+        Widget::choice("x", "lane on the horizontal axis", Setting::XyInput(0)),
+        Widget::choice("y", "lane on the vertical axis", Setting::XyInput(1)),
         Widget::button("symbol rate\u{2026}", "a point a symbol  (')", Action::Ask(Question::SymbolRate)),
         Widget::button("\u{d7}", "close  (@)", Action::Xy),
     ]
@@ -93,7 +93,7 @@ pub(crate) fn xy_controls() -> Vec<Widget> {
 
 const MODES: [(TriggerMode, &str, &str); 4] = [
     (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without a trigger after a while  (m)"),
     (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
     (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
 ];

@@ -17,7 +17,7 @@ impl ViewModel {
         let Some(keeper) = &self.options.keeper else { return Vec::new() };
         let key = |what| if what == self.kept_by_key() { "  !" } else { "" };
         let last = format!("{}, from the ring{}", keeper.last, key(SaveWhat::Last));
-        let screen = format!("what is on the screen, from the ring{}", key(SaveWhat::Screen));
+        let screen = format!("the range on the screen, from the ring{}", key(SaveWhat::Screen));
         vec![(last, SaveWhat::Last), (screen, SaveWhat::Screen)]
     }
 
@@ -38,7 +38,7 @@ impl ViewModel {
                 if samples.is_empty() {
                     return self.say("not kept: nothing is on the screen".into());
                 }
-                (KeptStretch::Screen { samples, rate_hz: picture.rate_or_one() }, "what is on the screen")
+                (KeptStretch::Screen { samples, rate_hz: picture.rate_or_one() }, "the range on the screen")
             }
             _ => (KeptStretch::Last, keeper.last.as_str()),
         };
@@ -64,7 +64,7 @@ impl ViewModel {
     }
 }
 
-const NO_KEEPER: &str = "nothing is kept: grebe record URI DIR --ring 30m keeps streams that it can read beside a scope, and this source is none";
+const NO_KEEPER: &str = "nothing is saved: grebe record URI DIR --ring 30m keeps streams that it can read beside a scope; this source is not one";
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ impl ViewModel {
     pub(crate) fn open_file(&mut self, typed: &str) -> Result<(), String> {
         let path = path_of(typed);
         if typed.trim().is_empty() || path.is_dir() {
-            return Err("name a file: tab completes what is typed".into());
+            return Err("type the name of a file: tab completes it".into());
         }
         let Some(open) = &self.options.open else { return Err("no file can be opened from here".into()) };
         let (link, mut options) = open(&path)?;

@@ -202,7 +202,7 @@ pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
         Widget { is_on: Some(is_on), ..Widget::pressed(coupling.name(), title, Press::Coupling(press)) }
     };
     let slow = "without the slow part, on which a level would slip  (L)";
-    let fast = "without the fast part, whose noise would trigger  (L)";
+    let fast = "low-pass: removes the fast part, whose noise would trigger  (L)";
     let mut rows = vec![vec![
         Widget::label("coupling"),
         coupled("all of the signal  (L)", TriggerCoupling::Dc),
@@ -332,7 +332,7 @@ fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         vec![Widget::button(found.words.clone(), "search for something else  (\")", ask).is("wide")],
         vec![Widget::label(found.state_words()).is("status")],
         vec![
-            Widget::button("earlier", "what was found before  ({)", Action::Segment(-1)),
+            Widget::button("earlier", "the previous result  ({)", Action::Segment(-1)),
             Widget::button("later", "the next result  (})", Action::Segment(1)),
         ],
     ];
@@ -389,7 +389,7 @@ pub(crate) fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         let run = if model.generator.is_paused { "go on" } else { "pause" };
         rows.push(vec![
             Widget::label("generator"),
-            Widget::button(run, "make samples, or none  (G)", Action::GeneratorPause),
+            Widget::button(run, "start or pause the generator  (G)", Action::GeneratorPause),
             Widget::button("slower", "the next lower rate  (z)", Action::GeneratorRate(Step::Down)),
             Widget::button("faster", "the next higher rate  (Z)", Action::GeneratorRate(Step::Up)),
         ]);

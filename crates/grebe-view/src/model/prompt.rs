@@ -22,7 +22,7 @@ impl ViewModel {
             (Question::Find, _) => self.find_words(),
             (Question::Tuning(what), _) => match &self.options.receiver {
                 Some(receiver) => (receiver.tuned)().text(what),
-                None => return self.say("this stream comes from no receiver that can be tuned".into()),
+                None => return self.say("this stream has no receiver that can be tuned".into()),
             },
             (Question::Annotation, _) => String::new(),
             (Question::AnnotationWords, _) => match self.annotation_words() {
@@ -57,7 +57,7 @@ impl ViewModel {
             }
             (Question::Tuning(what), _) => what.question(),
             (Question::Annotation, _) => {
-                "name of the annotation; behind a semicolon a comment, and a colour as #ff8800"
+                "name of the annotation; after a semicolon a comment, and a colour such as #ff8800"
             }
             (Question::AnnotationWords, _) => "name; comment #colour",
             (Question::AnnotationFilter, _) => "words of the annotations to list; nothing: all",

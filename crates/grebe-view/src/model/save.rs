@@ -134,7 +134,7 @@ impl ViewModel {
                 .any(|extension| folder.join(format!("{}.{extension}", name(*number))).exists())
         };
         let number = (1..10_000).find(|number| !taken(number));
-        let number = number.ok_or("10,000 files are there already: clear some away")?;
+        let number = number.ok_or("10,000 files exist already: remove some")?;
         Ok(folder.join(format!("{}.{extension}", name(number))))
     }
 

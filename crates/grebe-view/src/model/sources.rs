@@ -40,7 +40,7 @@ impl ViewModel {
     pub(super) fn opening_words(&self) -> Option<String> {
         let (place, _) = self.open.opening.as_ref()?;
         let name = self.options.sources.as_ref().and_then(|menu| menu.names.get(*place))?;
-        Some(format!("going to {name} \u{2026}; what is shown is the source before, and & goes to another"))
+        Some(format!("going to {name} \u{2026}; showing the previous source; & goes to another"))
     }
 
     /// Shows a newly opened source, or the reason of the failure; returns whether there was a result.
@@ -49,7 +49,7 @@ impl ViewModel {
         let opened = match opened.try_recv() {
             Ok(opened) => opened,
             Err(TryRecvError::Empty) => return false,
-            Err(TryRecvError::Disconnected) => Err("what became of it was not said".into()),
+            Err(TryRecvError::Disconnected) => Err("the outcome is unknown".into()),
         };
         self.open.opening = None;
         match opened {

@@ -119,7 +119,10 @@ impl ViewModel {
         let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
         let missing = (missing + there).saturating_sub(count);
         let not_held = (missing > 0).then(|| {
-            format!("the oldest {} %: samples are no longer held singly", (missing * 100).div_ceil(count))
+            format!(
+                "the oldest {} %: single samples are no longer in memory",
+                (missing * 100).div_ceil(count)
+            )
         });
         let words: Vec<String> = waterfall.words().into_iter().chain(not_held).collect();
         (!words.is_empty()).then(|| words.join("; "))

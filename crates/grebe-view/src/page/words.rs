@@ -200,7 +200,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
         Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
         Widget {
             is_on: is_held.then_some(true),
-            ..Widget::button(run, "hold the picture, or let it go on  (space)", Action::Pause).is("pause")
+            ..Widget::button(run, "hold the picture, or continue  (space)", Action::Pause).is("pause")
         },
         Widget::toggle("cursors", "time cursors  (c)", Action::Cursors, controls.cursors.times.is_some()),
         Widget::toggle(
@@ -217,7 +217,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
         save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
     ]);
     if has_controls {
-        let title = "generator, receiver, what is kept there";
+        let title = "generator, receiver, saved ranges";
         let source = Widget::pressed("source", title, Press::Source);
         tools.push(Widget { is_on: Some(model.open.is_source_open), ..source });
     }
@@ -240,7 +240,7 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
             "the channel that triggers  (r)",
             Setting::TriggerLane,
         ));
-        let title = "what triggers: edge, pulse, runt, window or dropout  (b)";
+        let title = "type of trigger: edge, pulse, runt, window or dropout  (b)";
         row.push(Widget::choice(kind.trim_end(), title, Setting::TriggerKind));
         row.push(Widget::button(trigger.slope, "the other direction  (e)", Action::Slope));
         let title = "level to the middle of the signal  (0); drag it at the right edge";
@@ -339,7 +339,7 @@ fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str
         ("strip below", "tap or drag: there in the history"),
         ("tap a name", "settings of the channel"),
         ("right edge", "scroll lanes that have no room"),
-        ("pause, go on", "hold the picture; to the newest samples"),
+        ("pause, resume", "hold the picture; to the newest samples"),
         ("settings", "all settings, to choose"),
     ];
     let lines = |group: &crate::model::keys::KeyGroup| {

@@ -73,7 +73,7 @@ impl DeviceLoss {
             CurrentSurfaceTexture::Outdated => SurfaceErrorAction::Reconfigure,
             CurrentSurfaceTexture::Lost => {
                 if self.fails() >= LOST_IN_A_ROW {
-                    self.note("the window's surface was lost and could not be made anew");
+                    self.note("the window's surface was lost and cannot be restored");
                 }
                 SurfaceErrorAction::RecreateSurface
             }

@@ -36,7 +36,7 @@ impl ScopePanes {
         }
         ui.label(RichText::new(state).color(color32(theme.text_dim)));
         ui.horizontal(|ui| {
-            self.button(ui, "earlier", "what was found before  ({)", Action::Segment(-1));
+            self.button(ui, "earlier", "the previous result  ({)", Action::Segment(-1));
             self.button(ui, "later", "the next result  (})", Action::Segment(1));
         });
         self.found_rows(ui, events);

@@ -134,7 +134,7 @@ impl ScopePanes {
         self.button(ui, "autoset", hint, Action::Autoset);
         ui.separator();
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
-        self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
+        self.button(ui, run, "hold the picture, or continue  (space)", Action::Pause);
         let views = views(&self.model);
         self.widgets(ui, &views);
         self.cursor_menu(ui);
@@ -196,7 +196,7 @@ impl ScopePanes {
     /// Pause, rate and waveform of the generator.
     fn generator_menu(&mut self, ui: &mut egui::Ui) {
         let run = if self.model.generator.is_paused { "go on" } else { "pause" };
-        self.button(ui, run, "make samples, or none  (G)", Action::GeneratorPause);
+        self.button(ui, run, "start or pause the generator  (G)", Action::GeneratorPause);
         ui.separator();
         ui.label("rate");
         ui.horizontal(|ui| {

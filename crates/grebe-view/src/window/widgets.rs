@@ -109,7 +109,7 @@ impl ScopePanes {
         }
         let hint = match takes {
             true => "a number, with a prefix and the unit if you like: 150u",
-            false => "this means nothing here: the value stays what it was",
+            false => "invalid here: the value does not change",
         };
         let edit = edit.on_hover_text(hint);
         let is_given_up = ui.input(|input| input.key_pressed(egui::Key::Escape));

@@ -198,7 +198,7 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
     if !folder.path().join("x.csv").exists() {
         let said = run(&["convert", &from, &place("x.csv")]);
         let words = text(&said.stderr);
-        assert!(said.status.code() == Some(1) && words.contains("x.csv.part was begun from"), "{words}");
+        assert!(said.status.code() == Some(1) && words.contains("x.csv.part was started from"), "{words}");
         let said = run(&words_of(&convert("x.csv")));
         let (status, said) = (said.status.code(), text(&said.stderr));
         assert!(status == Some(0) && said.contains(" of them before"), "{said}");

@@ -153,7 +153,7 @@ fn every_kind_of_time_is_one() {
         &Read {
             rate_hz: 0.0,
             channels: &[("a", ""), ("time", "")],
-            note: "nothing says the sample rate",
+            note: "the sample rate is unknown",
             ..right
         },
     );

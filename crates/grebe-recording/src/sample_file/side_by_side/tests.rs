@@ -143,7 +143,7 @@ fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_s
         assert!(off.abs() < 0.77 || off.abs() > 4095.0, "{off} samples off at {number}");
     }
     assert_eq!(both.gaps().count(), 0);
-    let note = both.notes().iter().find(|note| note.contains("clock runs apart")).unwrap();
+    let note = both.notes().iter().find(|note| note.contains("clock drifts")).unwrap();
     assert!(note.contains("of its samples 10 left out,"), "{note}");
 }
 

@@ -177,7 +177,7 @@ fn files_without_metadata_have_them_beside_and_what_is_not_there_changes_nothing
     let edits =
         [AnnotationEdit::Add(annotation(0, 1, "new")), AnnotationEdit::Remove(annotation(4, 5, "marked"))];
     let error = edit(&raw, &edits, false).unwrap_err().to_string();
-    assert!(error.contains("no longer there"), "{error}");
+    assert!(error.contains("no longer exists"), "{error}");
     assert_eq!(std::fs::read(&beside).unwrap(), before, "all or nothing");
     // Another file of this name has none of them.
     std::fs::write(&raw, [0; 32]).unwrap();

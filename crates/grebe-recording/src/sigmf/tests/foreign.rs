@@ -142,7 +142,7 @@ fn captures_and_annotations_beside_the_data_are_said() {
     assert!(notes.contains("their last 1 bytes are ignored"), "{notes}");
     // No rate.
     let (_, _, _, notes) = open(json!({"core:sample_rate": -3}), json!([]), json!([]), &[0; 8]);
-    assert!(notes.contains("core:sample_rate is -3, which is none"), "{notes}");
+    assert!(notes.contains("core:sample_rate is -3, which is invalid"), "{notes}");
 }
 
 #[test]

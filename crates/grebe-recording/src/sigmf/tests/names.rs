@@ -127,9 +127,7 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
         "x.sigmf: unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)"
     );
     for name in ["x.cf32", "x.bin?format=u8"] {
-        assert!(
-            message(settings(1), name.as_ref()).contains("a raw file of their own: name it NAME.sigmf-meta")
-        );
+        assert!(message(settings(1), name.as_ref()).contains("a separate raw file: name it NAME.sigmf-meta"));
     }
     assert_eq!(names(&folder), [] as [&str; 0]);
 }

@@ -285,7 +285,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             }
             (Err(why), rate) => {
                 let why = match why {
-                    Uneven::Standing => "do not tell lines apart, or go back",
+                    Uneven::Standing => "repeat, or step back",
                     Uneven::Irregular => "have no even spacing",
                 };
                 let instead = if matches!(rate, Rate::Given(_)) { "" } else { ": give rate=, or time=none" };

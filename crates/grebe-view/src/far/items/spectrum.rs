@@ -121,7 +121,7 @@ impl Rows {
         let kept = from.count(rows)?;
         let is_like = (self.channel, self.width) == (channel, width);
         if kept > 0 && !(is_like && kept * width <= self.cells.len()) {
-            return Err(Malformed("its waterfall goes on from one that was not there"));
+            return Err(Malformed("its waterfall continues from an unknown one"));
         }
         let differences = read_differences(from.counted()?, (rows - kept) * width)?;
         let mut cells = Vec::with_capacity(rows * width);
