@@ -202,7 +202,7 @@ fn mistakes_are_told_with_what_to_do() {
         (vec!["cp", "--no-config", "--log", "/nowhere/log", &dir, &to], 1, "--log"),
         (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "invalid pattern '['"),
         (vec!["cp", "--no-config", &none, &to], 1, "none: file or directory not found"),
-        (vec!["cp", "--no-config", &none, &none, &to], 1, "none of the others"),
+        (vec!["cp", "--no-config", &none, &none, &to], 1, "nor any of the other sources"),
     ] {
         let mut command = grebe(&arguments);
         command.env("XDG_CONFIG_HOME", at("config"));

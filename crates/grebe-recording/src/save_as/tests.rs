@@ -129,7 +129,7 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
             "its name says cf32, but the samples are i16: name it NAME.i16, or convert them",
         ),
         ("whole.sigmf-meta", "x.cf64", "no stream has such samples"),
-        ("whole.sigmf-meta", "y.i16?rate=1", "leave it out"),
+        ("whole.sigmf-meta", "y.i16?rate=1", "remove them"),
         ("gap.sigmf-meta", "x.wav", "1 gaps are in the recording: let zeros stand for them"),
         ("gap.sigmf-meta", "x.i16", "1 gaps are in the recording"),
         (

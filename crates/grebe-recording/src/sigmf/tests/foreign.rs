@@ -124,7 +124,7 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let annotations = json!([at(900, 103), at(900, 100), at(1_007, 50), at(1_009, 1)]);
     let (_, found, _, notes) = open(offset, json!([at(1_000, 0)]), annotations, &pairs(9));
     assert_eq!(found, [(0, 3), (7, 2)]);
-    assert!(notes.contains("cut to what is in them: 2") && notes.contains("are ignored: 2"), "{notes}");
+    assert!(notes.contains("cut to the data: 2") && notes.contains("are ignored: 2"), "{notes}");
     // After the end, and out of order.
     let captures = json!([at(4, 0), at(0, 0), at(50, 0)]);
     let (segments, _, whole, notes) = open(json!({}), captures, json!([]), &pairs(9));
