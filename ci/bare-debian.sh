@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Proves the README's two commands where there is nothing but gcc and the Rust toolchain: in a Debian 12 made for it.
 #
-#   sudo ci/bare-debian.sh          some 15 minutes on two cores, 5 GB in TMPDIR; what it showed is kept in target/ci
+#   sudo ci/bare-debian.sh          about 15 minutes on two cores, 5 GB in TMPDIR; its output stays in target/ci
 #
 # Needs root, debootstrap, tmux, git and the toolchain. The last commit is cloned into the new system and built there
 # by an ordinary user, without a display; the toolchain is lent to it read-only, and the crates come from this

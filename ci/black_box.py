@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records a ring at a high rate, has stretches of it saved at random, and compares every sample with what the generator makes of its index.
+"""Records a ring at a high rate, saves random ranges of it, and compares every sample with the generator's sample of that index.
 
     cargo build --release
     target/ci/venv/bin/python ci/black_box.py target/release/grebe FOLDER --rate 200M --ring 4G --saves 50
 
-FOLDER lies on the disk that is meant, with room for the ring and some saves; each save is removed once it is compared. Two channels of 16
-bits, so that 200M are 400 million samples a second. Needs NumPy. Exit status 1 where a sample is wrong, or anything was lost.
+FOLDER is on the disk to test, with space for the ring and some saves; each save is removed after its comparison. Two channels of 16
+bits, so 200M means 400 million samples per second. Needs NumPy. Exit status 1 if a sample is wrong, or any was lost.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def written_bytes(process):
 
 
 def compare(meta, channel, tables):
-    """The number of samples of a recording, all of which are those of their index."""
+    """The number of samples of a recording. Checks that each has the value of its index."""
     meta = Path(meta)
     captures = json.loads(meta.read_text())["captures"]
     data = numpy.memmap(meta.with_suffix(".sigmf-data"), dtype="<i2", mode="r")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What other programs' datagrams cost beside frames of grebe's own: as fast as the generator sends, in turns, in the same run.
+"""Cost of other programs' datagrams, compared with grebe's own frames: at the generator's full rate, in turns, in the same run.
 
     python3 ci/bridge_rates.py target/release/grebe
 
-A row says what arrived per second, what was lost of what was sent, and how it relates to grebe's own frames in datagrams of the same size. Two
-processes on this machine, or four where three read a group; one channel of i16.
+A row has the received rate, the part that was lost, and the ratio to grebe's own frames in datagrams of the same size. Two
+processes on this machine, or four if three read a group; one channel of i16.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROWS = [
 
 
 def receiver(grebe, kind, uri, folder):
-    """A process that receives until nothing more comes, and the port that it listens on."""
+    """A process that receives until the data ends, and its port."""
     graph = Path(folder, f"{time.monotonic_ns()}.toml")
     graph.write_text(
         f'stage = [{{ id = "in", kind = "{kind}", params = {{ uri = "{uri}", idle_timeout = "2s" }} }}, '
@@ -44,7 +44,7 @@ def receiver(grebe, kind, uri, folder):
 
 
 def turn(grebe, kind, uri, datagram, readers, samples):
-    """Samples that arrived at the reader that got the fewest, and how long they took to be sent."""
+    """Samples at the reader that got the fewest, and the time to send them."""
     with tempfile.TemporaryDirectory() as folder:
         programs, port = [], 0
         for _ in range(readers):

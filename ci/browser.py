@@ -96,7 +96,7 @@ class Page:
         self.send("Page.navigate", {"url": url})
 
     def run(self, script):
-        """The value of an expression; `root` is what the scope is made of."""
+        """The value of an expression; `root` is the scope's root element."""
         wrapped = f'(async () => {{ const root = document.getElementById("scope")?.shadowRoot; return ({script}); }})()'
         answer = self.send("Runtime.evaluate", {"expression": wrapped, "awaitPromise": True, "returnByValue": True})
         if "exceptionDetails" in answer:
@@ -105,7 +105,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, script, what, limit_s=60):
-        """Until an expression holds; returns its value."""
+        """Waits until an expression holds; returns its value."""
         end = time.monotonic() + limit_s
         while True:
             try:
@@ -147,7 +147,7 @@ class Page:
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self):
-        """Errors in the console, and requests to somebody else."""
+        """Errors in the console, and requests to other servers."""
         with self.browser.wake:
             events = [event for event in self.browser.events if event.get("sessionId") == self.session]
         said = []

@@ -5,11 +5,11 @@ checks_passed=0 checks_failed=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/grebe-ci.XXXXXX")
 kept=$PWD/target/ci # what a person may want to look at afterwards
 mkdir -p "$kept"
-# Whatever a script starts in the background, it ends.
+# A script ends its background processes.
 trap 'status=$?; jobs -p | xargs -r kill 2>/dev/null || true; clean_up && rm -rf "$work"; exit $status' EXIT
 clean_up() { :; }
 
-# check WHAT COMMAND...: says whether the command succeeds, with its output where not.
+# check WHAT COMMAND...: reports whether the command succeeds, with its output if not.
 check() {
   local what=$1
   shift
@@ -33,7 +33,7 @@ wait_for() {
   done
 }
 
-# A process whose parent went first may wait for seconds until somebody takes note of its end.
+# An orphaned process may stay a zombie for seconds until init reaps it.
 is_gone() { ! kill -0 "$1" 2>/dev/null || [[ $(ps -o stat= -p "$1") == Z* ]]; }
 
 # The sum in the words that .ci/run counts.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints circles of files: files of a crate of which each takes names from the next, and the last from the first. Also checks that no
+"""Prints circles of files of a crate: each uses names of the next, and the last those of the first. Also checks that no
 file has more than 500 lines.
 
     ci/circles.py            every crate; fails if there is a circle or a longer file
     ci/circles.py CRATE...   circles of these, with the names that tie each
 
-An arrow goes from the file that uses a name to the file that defines it, through re-exports. Tests take what they like: what stands
-behind #[cfg(test)] does not count.
+An arrow goes from the file that uses a name to the file that defines it, through re-exports. Tests are exempt: code
+after #[cfg(test)] does not count.
 """
 
 import re

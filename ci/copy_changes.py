@@ -7,12 +7,12 @@
 As ci/copy_table.py, whose emulator and sshd these are, with an older tree at the destination before each run:
 
     places    one file, of which 1 % changed in 100 places
-    front     one file behind 777 new bytes
+    front     one file with 777 new bytes before it
     renamed   a directory of files of 1 MB, under another name
-    same      files of 1 KiB, of which nothing changed; once more by the index of the time before
-    sparse    one file of --sparse bytes, 3 of which are data; nothing is there
+    same      unchanged files of 1 KiB; again with the index of the run before
+    sparse    one file of --sparse bytes, 3 of which are data; an empty destination
 
-Every tree that came is compared with the one that was sent. The processor's time is that of both ends, with their ssh and sshd.
+Every received tree is compared with the sent one. CPU time is that of both ends, with their ssh and sshd.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def measure(options, case, room):
 
 
 def run_one(options, room, link, way, case):
-    """Seconds, bytes there and back, and the processor's seconds; or why there are none."""
+    """Seconds, bytes in both directions, and CPU seconds; or the reason of the failure."""
     command = room.command(way.split()[0], options.grebe.resolve())
     if way == "ssh":
         case = ""
@@ -131,7 +131,7 @@ def wait_for_orphans(emulator):
 
 
 def processor_s():
-    """Of all processes that have ended: the copy's, the sshd's and theirs."""
+    """CPU time of all ended processes: the copy, the sshd, and their children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -5,8 +5,8 @@
     ci/copy_here.py target/release/grebe FOLDER --bytes 4000M --rounds 3
 
 Half of the bytes are in files of 1 KiB to 64 KiB, a quarter in files up to 4 MiB and a quarter in files up to 256 MiB; there are symbolic
-links, hard links and empty directories, too. Before each run what the copy before left is removed and the disk is brought up to date; what
-was copied is brought to the disk within the time that counts, unless --cached. The source is in the page cache as far as that holds it. Every copy is compared, byte by byte, with
+links, hard links and empty directories, too. Before each run the previous copy is removed and the disk is flushed. The time
+includes the flush of the copy, unless --cached. The source is in the page cache as far as that holds it. Every copy is compared, byte by byte, with
 modes and times, after its first run.
 """
 
@@ -77,7 +77,7 @@ def processor_s():
 
 
 def facts(tree):
-    """Modes, times and links of all that is there."""
+    """Modes, times and links of all entries."""
     found = {}
     for folder, folders, files in os.walk(tree):
         for name in folders + files:

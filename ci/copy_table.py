@@ -6,8 +6,8 @@
 
 The emulator is a program that makes two network namespaces, NAME-a and NAME-b (198.18.0.1 and .2), with a link between them of
 --rate Mbit/s, --delay ms each way, --loss and --queue; it removes both when it is interrupted. A real sshd runs in one, ssh and everything
-else in the other. Needs openssh-server and, for their rows, rsync, rclone, tar. What a row needs that is not there is left out, and said.
-Every tree that came is compared with the one that was sent, byte by byte. Bytes on the wire are those that the sending namespace's device counted.
+else in the other. Needs openssh-server and, for their rows, rsync, rclone, tar. Rows with missing programs are skipped, with a message.
+Every received tree is compared with the sent one, byte by byte. Bytes on the wire are counted by the device of the sending namespace.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def rows(options, room, total, rate, rtt_ms, loss):
 
 
 def run_one(options, room, link, way):
-    """Seconds and bytes on the wire, or why there are none."""
+    """Seconds and bytes on the wire, or the reason of the failure."""
     if way in ("rsync", "rclone", "tar") and not shutil.which(way):
         return f"{way} is not installed"
     with room.sshd(link):
@@ -99,7 +99,7 @@ def run_one(options, room, link, way):
 
 
 class Room:
-    """Where trees and keys lie."""
+    """The folder of trees and keys."""
 
     def __init__(self, folder):
         self.folder, self.tree, self.arrived = folder, folder / "tree", folder / "arrived"
@@ -120,7 +120,7 @@ class Room:
         )
 
     def plant(self, tree):
-        """Files of bytes that nothing compresses, a thousand a directory; and one file of as many bytes."""
+        """Files of incompressible bytes, a thousand per directory; and one file of the same size."""
         for old in (self.tree, self.one):
             shutil.rmtree(old, ignore_errors=True)
         count, sizes = tree.split("x")
@@ -207,7 +207,7 @@ class Link(Kept):
 
     @staticmethod
     def refuses(tcp):
-        """Why a namespace may not have this congestion control, if it may not."""
+        """The reason why a namespace cannot use this congestion control, if any."""
         allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
         return None if tcp in allowed else f"not allowed: sysctl -w net.ipv4.tcp_allowed_congestion_control='{' '.join([*allowed, tcp])}'"
 
@@ -228,7 +228,7 @@ class Link(Kept):
 
 
 def difference(tree, arrived):
-    """Why the trees are not the same, if they are not."""
+    """The difference between the trees, if any."""
     for folder, folders, files in os.walk(tree):
         other = arrived / Path(folder).relative_to(tree)
         if not other.is_dir() or sorted(os.listdir(other)) != sorted(folders + files):

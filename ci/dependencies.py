@@ -33,7 +33,7 @@ def main(words):
 
 
 def check():
-    """What cargo-deny checks of licences, sources and duplicates; advisories need its database."""
+    """Checks licences, sources and duplicates as cargo-deny does; advisories need its database."""
     rules = tomllib.loads((ROOT / "deny.toml").read_text())
     allowed = set(rules["licenses"]["allow"])
     exceptions = {entry["crate"]: set(entry["allow"]) for entry in rules["licenses"].get("exceptions", [])}
@@ -55,7 +55,7 @@ def check():
     for name, old in skipped:
         gone = {version for version in versions[name] if version.startswith(old + ".")}
         if not gone or len(versions[name]) == 1:
-            wrong.append(f"{name}: deny.toml skips version {old}, which is no duplicate")
+            wrong.append(f"{name}: deny.toml skips version {old}, which is not a duplicate")
         versions[name] -= gone
     for name, left in sorted(versions.items()):
         if len(left) > 1:
@@ -130,7 +130,7 @@ def licence_files(package):
 
 
 def of_toolchain(target):
-    """Licences of what the toolchain adds: Rust's library, and the C library where it is inside."""
+    """Licences of the toolchain's own parts: Rust's library, and the C library if it is linked statically."""
     rust = pathlib.Path(run("rustc", "--print", "sysroot").strip()) / "share/doc/rust"
     library = f"The library of {run('rustc', '--version').strip()} (MIT OR Apache-2.0)"
     found = {library: [file for file in (rust / "LICENSE-MIT", rust / "LICENSE-APACHE") if file.is_file()]}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The three faces of the scope, each looked at from outside: the demonstration in a terminal and in a window, a
-# recording as a picture. What they showed is kept in target/ci.
+# recording as a picture. Their output stays in target/ci.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . ci/checks.sh

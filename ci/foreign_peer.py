@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Another program of Zenoh's (eclipse-zenoh for Python) reads what grebe sends by docs/many-hosts.md alone, and the other way around.
+"""Another Zenoh program (eclipse-zenoh for Python) reads grebe's streams, and grebe reads its streams, by docs/many-hosts.md alone.
 
     cargo build --release --features zenoh && target/ci/venv/bin/python ci/foreign_peer.py target/release/grebe
 
-The reader is the program on that page, as it stands there.
+The reader is the program on that page, unchanged.
 """
 
 import importlib.metadata
@@ -41,7 +41,7 @@ def check(is_good, words):
 
 
 def reads():
-    """The page's program beside a generator; each of its frames is what the generator makes of its index."""
+    """Runs the page's program beside a generator, and checks each frame by its index."""
     program = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S)[1].replace("lab/mast3/adc", NAME)
     wave = ["--channels", "2", "--rate", str(RATE), "--wave", "saw", "--frequency", f"{RATE / PERIOD!r},{2 * RATE / PERIOD!r}"]
     with tempfile.TemporaryDirectory() as folder, Ended([GREBE, "sg", "--name", NAME, *wave]):
@@ -63,7 +63,7 @@ def reads():
 
 
 def sends():
-    """Frames after docs/wire-format.md, one of them missing: a gap of its samples."""
+    """Frames as in docs/wire-format.md, with one missing: a gap of its samples."""
     key = f"foreign/{time.time_ns()}/made"
     session = zenoh.open(config())
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Recordings of every format that NumPy and PyPI's sigmf write, converted by grebe, and read again by both: the same numbers. Those that
+"""Recordings of every format by NumPy and PyPI's sigmf, converted by grebe, and read again by both: the numbers are equal. Those that
 fit into a WAV are read by SciPy, and by sox where it is installed.
 
-Their annotations, too, also those that grebe changes: all that they say from file to file, and in a stream what a stream says of them.
+Also their annotations, with grebe's changes: complete from file to file, and in a stream as far as streams carry them.
 """
 
 import json
@@ -99,7 +99,7 @@ def heard(wav, numpy_name, values):
         print(f"skipped: sox, which is not installed, does not read {wav.name}")
         return
     raw = ["-t", "raw", "-e", "floating-point" if numpy_name[0] == "f" else "signed", "-b", str(8 * values.itemsize), "-"]
-    # A file of u1 is no signed one: sox turns its middle into 0.
+    # sox turns the middle of an unsigned u1 file into 0.
     got = numpy.frombuffer(subprocess.run(["sox", "-D", wav, *raw], check=True, capture_output=True).stdout, numpy_name.replace("u", "i"))
     middle = 128 if numpy_name == "u1" else 0
     # Inside, sox has 32 bits.
@@ -109,7 +109,7 @@ def heard(wav, numpy_name, values):
 
 
 def annotated(grebe, path):
-    """Adds, edits, moves through a label file and deletes annotations of a recording by sigmf, which validates each; all else stays."""
+    """Adds, edits and deletes annotations of a recording by sigmf, and moves them through a label file; sigmf validates each, and the rest stays."""
     def annotate(*arguments):
         subprocess.run([grebe, "annotate", path, *arguments], check=True, capture_output=True)
 

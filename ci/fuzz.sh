@@ -3,7 +3,7 @@
 #
 #   ci/fuzz.sh          builds and runs them
 #   ci/fuzz.sh build    only builds them
-#   ci/fuzz.sh run      the same as the first, behind the second
+#   ci/fuzz.sh run      the same as the first, after the second
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -74,7 +74,7 @@ def read_by_gnuradio(path, name):
 
 
 def theirs(grebe, folder, name):
-    """A file that a flow graph writes, raw and as SigMF, is what grebe reads."""
+    """grebe reads a flow graph's files, raw and SigMF."""
     source, _, size, _ = STREAMS[name]
     sent = samples(name)
     raw, recording = folder / f"theirs.{name}", folder / f"theirs-{name}"
@@ -93,7 +93,7 @@ def theirs(grebe, folder, name):
 
 
 def ours(grebe, folder, name):
-    """A recording of the generator, one of a stream, and a raw file, are what GNU Radio reads."""
+    """GNU Radio reads a recording of the generator, one of a stream, and a raw file."""
     format = {"cfile": "cf32", "s16": "i16"}.get(name, name)
     wave = "qpsk" if name.startswith("c") else "sine"
     settings = ("--format", format, "--wave", wave, "--snr", "20", "--rate", "48k", "--samples", str(LENGTH), "--free-run")
@@ -164,7 +164,7 @@ def streams(grebe, folder):
 
 
 def taken(source, count):
-    """So many items of a source that does not see that nobody wants more."""
+    """Takes `count` items of a source that does not notice the end of its reader."""
     graph, end = gr.top_block(), blocks.vector_sink_c()
     graph.connect(source, end)
     graph.start()
@@ -236,7 +236,7 @@ def zeromq_out(grebe, folder, kind, tags):
 
 
 def osmosdr_client(port, count, file):
-    """gr-osmosdr's client of rtl_tcp, in a process of its own: its source does not see that nobody wants more, and would keep the graph."""
+    """gr-osmosdr's client of rtl_tcp, in its own process: its source does not notice the end of its reader, and would block the graph."""
     import osmosdr
     client = osmosdr.source(f"numchan=1 rtl_tcp=127.0.0.1:{port}")
     client.set_sample_rate(1e6)

@@ -60,7 +60,7 @@ def complex_samples():
 
 
 def recorded(folder):
-    """Tags become what a recording says, and come back from it."""
+    """Tags become metadata of a recording, and return from it."""
     sent, file = complex_samples(), folder / "recorded.sigmf-meta"
     told = [tag(1_000, "rx_freq", pmt.from_double(433e6)), tag(100_000, "gap", pmt.from_uint64(777)),
             tag(150_000, "somebody's", pmt.from_long(1))]
@@ -82,7 +82,7 @@ def recorded(folder):
 
 
 def types(grebe_command, folder):
-    """Every format as the type that is the same, and scaled to floating point."""
+    """Every format as the equal type, and scaled to floating point."""
     for format, exact, scale in (("cf32", "complex", None), ("f32", "float", None), ("i32", "int", 2**31), ("i16", "short", 2**15),
                                  ("i8", "byte", 2**7), ("ci16", "sc16", 2**15), ("ci8", "sc8", 2**7)):
         file = folder / f"types-{format}.sigmf-meta"

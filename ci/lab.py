@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A lab of five hosts at two sites with a router between, whose hosts are killed, cut off and returned at random: Linux, root, NumPy.
+"""A lab of five hosts at two sites with a router between. Hosts are killed, cut off and restored at random. Linux, root, NumPy.
 
     cargo build --release --features zenoh
     sudo target/ci/venv/bin/python ci/lab.py target/release/grebe --duration 10m --zenohd zenohd --wanlink ./wanlink
 
-Each host is a network namespace behind the switch of its site; the router stands at site a. What every recording has is compared, to the
-sample, with what the generator makes of its index, and each gap in it with the indices on both sides. A name that nobody has any more must
-be gone, one that somebody has must be there, and all must end when they are asked to. A graph on four of the hosts is run by one of them, and what is
-killed or cut off of it must come back (restart = "always"); two of its edges lead from one of the others to another, and go directly. Without --zenohd the router is a session of grebe in that
+Each host is a network namespace at the switch of its site; the router is at site a. Every recording is compared, to the
+sample, with the generator's output by index, and each gap with the indices on both sides. A name without a producer must
+disappear, one with a producer must be listed, and all must end on request. One host runs a graph on four of them, and stages
+that are killed or cut off must come back (restart = "always"); two of its edges connect other hosts, directly. Without --zenohd the router is a session of grebe in that
 mode; without --wanlink the sites are joined by a plain link. Exit status 1 where anything is wrong.
 """
 
@@ -165,7 +165,7 @@ class Lab:
         self.gates = gates
 
     def plug(self, host, is_in):
-        """Takes the cable out of the switch, or puts it in again."""
+        """Unplugs the cable from the switch, or plugs it in."""
         gate = next(self.gates[site] for site, hosts in SITES.items() if host in hosts)
         run(["ip", "-n", gate, "link", "set", host, "up" if is_in else "down"])
 
@@ -221,12 +221,12 @@ class Lab:
         self.base.append(self.graph)
 
     def graph_recordings(self):
-        """The recordings of the host that runs the graph, and those of b1, in order."""
+        """The recordings of the host that runs the graph, then b1's, in order."""
         numbered = lambda file: int(file.stem.partition("_")[2] or 1)
         return [self.folder / "graph.sigmf-meta", *sorted((self.folder / "b1").glob("far*.sigmf-meta"), key=numbered)]
 
     def await_graph(self, words):
-        """Both recorders go on."""
+        """Checks that both recorders continue."""
         all_written = lambda: (written(self.graph_recordings()[0]), sum(map(written, self.graph_recordings()[1:])))
         before = all_written()
         grows = patiently(lambda: all(now > then for now, then in zip(all_written(), before)) or self.graph.poll() is not None)
@@ -328,7 +328,7 @@ class Lab:
         self.check(patiently(lambda: self.listed() == expected), f"{words} {self.listed()} are listed, not {expected}")
 
     def await_growth(self, words):
-        """All recordings go on."""
+        """Checks that all recordings continue."""
         for name, file, process in self.recordings:
             if file not in self.running[host_of(file)] or process.poll() is not None:
                 continue
@@ -454,7 +454,7 @@ class Lab:
         if self.graph.returncode == 130:
             report = json.loads(self.graph.stdout.read())
             direct = sum(len(way["edges"]) for way in report["routes"] if way["other"] and way["route"])
-            # What neither reaches goes through a3 until one of them is started again.
+            # Edges between hosts that cannot reach each other go through a3 until one of them restarts.
             self.check(direct == 2 or through, f"at the end {direct} of the 2 edges between others went directly, and nothing says why")
             rows = {stage["name"]: stage["own"] for stage in report["graph"]["stages"]}
             restarts = {host: rows[host]["restarts"] for host in ("a1", "b1", "b2")}

@@ -44,7 +44,7 @@ RATE_HZ = 1e6
 # --- recordings ------------------------------------------------------------------------------------------------
 
 class Recording:
-    """Zeros, with noise in some places: what any sample of it is is known without reading it."""
+    """Zeros, with noise in some places: every sample is known without reading it."""
 
     def __init__(self, base, samples, places, rate_hz=RATE_HZ):
         self.base, self.samples, self.rate_hz = base, samples, rate_hz
@@ -109,7 +109,7 @@ for number in range(256):
 
 
 def crc_of(data, crc=0xFFFFFFFF):
-    """The state of a CRC-32C behind these bytes: runs of zeros by squaring, so that gigabytes of them take no time."""
+    """The state of a CRC-32C after these bytes: runs of zeros by squaring, so that gigabytes of them take no time."""
     at = 0
     array = np.frombuffer(data, dtype=np.uint8)
     others = np.flatnonzero(array)
@@ -151,7 +151,7 @@ def checksum(data):
 
 
 def nodes(samples, log2):
-    """The smallest and the largest of each 2^log2, the last ones of those that there are."""
+    """The smallest and the largest of each 2^log2 samples; the last group may be shorter."""
     starts = np.arange(0, len(samples), 1 << log2)
     out = np.empty((len(starts), 2), dtype=np.int16)
     out[:, 0] = np.minimum.reduceat(samples, starts)
@@ -241,7 +241,7 @@ class Terminal:
             os.execv(grebe, [grebe, "view", str(path), "--term", "--no-session"])
 
     def wait(self, is_there, limit_s=20.0):
-        """Seconds until what was written has something; none after the limit."""
+        """Seconds until the output meets a condition; none after the limit."""
         begun, seen = time.monotonic(), b""
         while (waited := time.monotonic() - begun) < limit_s:
             if select.select([self.fd], [], [], 0.002)[0]:
@@ -339,7 +339,7 @@ def row(name, first, took, peak):
 
 
 def exact(grebe, recording, folder, count):
-    """Random stretches: what the picture says of its extremes, beside those of all samples."""
+    """Random ranges: the extremes in the picture, compared with those of all samples."""
     picture, took, wrong, inexact = folder / "stretch.png", [], 0, 0
     random.seed(2)
     places = sorted(recording.noise)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long programs take to show a large recording in a window, and what memory they take for it.
+"""Time and memory that programs need to show a large recording in a window.
 
     target/ci/venv/bin/python ci/large_windows.py target/release/grebe FOLDER [--rounds 3]
 
-Needs Xvfb, and what is compared of inspectrum and Audacity (Debian: apt-get install xvfb inspectrum audacity); what is not there is left out, and
-said. FOLDER gets 0.8 GB, and what Audacity imports, removed at the end. Each program opens the file by its command line, in turns, on an X server without a screen whose
-pixels are looked at fifty times a second. The time of a picture is that from which on nineteen of twenty of its pixels are those that stand
-there when nothing has changed for two seconds (Audacity: six, as it imports first). target/ci gets what they showed: look at it, a message is a picture too.
+Needs Xvfb, and any of inspectrum and Audacity (Debian: apt-get install xvfb inspectrum audacity); missing programs are skipped, with a
+message. FOLDER needs 0.8 GB, and Audacity's import, removed at the end. Each program opens the file by its command line, in turns, on an X server without a screen whose
+pixels are read fifty times a second. A picture counts from the time when nineteen of twenty of its pixels have their final
+value, which is the one after two seconds without a change (Audacity: six, because it imports first). Check the pictures in target/ci: an error message is a picture, too.
 """
 
 import argparse
@@ -34,7 +34,7 @@ KEPT = Path(__file__).resolve().parent.parent / "target" / "ci"
 
 
 class Screen:
-    """An X server without a screen, whose pixels lie in a file."""
+    """An X server without a screen, whose pixels are in a file."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -68,7 +68,7 @@ def write_png(path, pixels):
 
 
 def show(command, home, limit_s, settle, name):
-    """Seconds until its picture, and its memory in MB; none where it ends, or draws nothing until the limit."""
+    """Seconds until its picture, and its memory in MB; none if it ends, or draws nothing until the limit."""
     screen = Screen()
     environment = dict(os.environ, DISPLAY=screen.display, HOME=str(home), XDG_CONFIG_HOME=str(home / ".config"), XDG_STATE_HOME=str(home / "state"))
     environment.pop("WAYLAND_DISPLAY", None)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the other steps need: packages of Debian, a SigMF validator that is not ours, SciPy, the crates of Cargo.lock.
+# Installs the needs of the other steps: Debian packages, an independent SigMF validator, SciPy, the crates of Cargo.lock.
 # Building and running grebe needs none of it but gcc.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -39,7 +39,7 @@ command -v cargo >/dev/null || { echo "no cargo: install the Rust toolchain, 1.9
 rustc --version
 cargo fetch --locked
 
-# A SigMF validator, SciPy, which measures what grebe generates, the parser of Prometheus' client, and Zenoh of another language.
+# A SigMF validator, SciPy to measure grebe's generator, the parser of Prometheus' client, and another Zenoh implementation.
 validator=target/ci/venv
 if ! "$validator/bin/python" -c "import prometheus_client, scipy, sigmf, zenoh" 2>/dev/null; then
   python3 -m venv "$validator"

@@ -1,4 +1,4 @@
-"""The browser's page of `grebe serve`, driven in Chromium: what it shows, what keys, mouse and fingers do, and what a cut does.
+"""Drives the page of `grebe serve` in Chromium: its content, keys, mouse, touch, and a lost connection.
 
     ci/page.sh target/release/grebe
 
@@ -374,7 +374,7 @@ def cut(browser, server):
 
 
 def slow(browser, server):
-    """Over a second of path, a zoom is seen before anything of it came."""
+    """With a path delay of a second, a zoom is visible before its picture arrives."""
     way = Way(server.port, delay_s=0.5)
     page = browser.page(1280, 720)
     page.go(f"http://127.0.0.1:{way.port}/#token={server.token}&span=0.01")
@@ -412,7 +412,7 @@ def terminal_words(grebe, link, session):
 
 
 def same_words(browser, grebe):
-    """The table of all of a recording has the words of the terminal, with the units that the recording says."""
+    """The table of a whole recording equals that of the terminal, with the recording's units."""
     server = Server(grebe, sources=("examples/data/ecg.sigmf-meta",))
     page = browser.page(1280, 720)
     page.go(server.link + "&span=7200&measure=true")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The browser's page as a person uses it: Chromium without a display drives what `grebe serve` serves.
+# Uses the page of `grebe serve` as a person does, in Chromium without a display.
 #
 #   ci/page.sh target/release/grebe
 #

@@ -2,9 +2,9 @@
 # The power fails as soon as `grebe recv` has called files verified, or `grebe cp` has ended: they must be whole. So must each that has
 # its name when it fails in the middle.
 #
-#   ci/power_cut.sh [GREBE]      as root: a file system in an image, of which the kernel keeps for minutes what nobody flushes
+#   ci/power_cut.sh [GREBE]      as root: a file system in an image, whose unflushed data the kernel keeps for minutes
 #
-# A copy of the image is what the disk has had so far, and so what a power cut leaves; it is mounted and compared.
+# A copy of the image is the state of the disk, and so the state after a power cut; it is mounted and compared.
 set -euo pipefail
 [ $# -eq 0 ] || GREBE=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -60,7 +60,7 @@ transfer() { # INTO FILE...
   begin "$into" && give 0 "$@"
 }
 
-# Names, lengths, modes, times and content. What the removal of a folder of ours left is in nobody's way.
+# Names, lengths, modes, times and content. Leftovers of a removed folder of ours do no harm.
 same() {
   diff <(listed "$1") <(listed "$2") >"$work/diff" && diff -r -x lost+found -x .grebe-partial "$1" "$2" >"$work/diff" ||
     { head -n 8 "$work/diff"; return 1; }
@@ -128,7 +128,7 @@ for how in batch file; do
   check "... and all is whole" same "$work/both" "$cut"
 done
 
-# named_are_whole: what the cut left under its own name is as it is at the source. `named` says how many these are.
+# named_are_whole: files with their final names after the cut equal the source. `named` is their number.
 named_are_whole() {
   local name
   named=0

@@ -2,7 +2,7 @@
 # The wheel for Python: built, installed into an empty environment, and its tests.
 #
 #   ci/python.sh         as users get it
-#   ci/python.sh dev     with what `cargo test --workspace --all-features` has built
+#   ci/python.sh dev     with the build of `cargo test --workspace --all-features`
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 profile=${1:-release}

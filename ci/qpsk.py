@@ -1,5 +1,5 @@
-"""QPSK of known SNR and a tone, made by grebe, measured by SciPy: signal-to-noise ratio, occupied bandwidth and power are those that
-the generator was asked for, and a tone has no image. The scope measures the same signals in crates/grebe-stages/tests/qpsk.rs, whose
+"""QPSK of known SNR and a tone, made by grebe, measured by SciPy: signal-to-noise ratio, occupied bandwidth and power equal the
+generator's settings, and a tone has no image. The scope measures the same signals in crates/grebe-stages/tests/qpsk.rs, whose
 table of SciPy's numbers this prints.
 
     target/ci/venv/bin/python ci/qpsk.py target/release/grebe FOLDER
@@ -97,7 +97,7 @@ def occupied_bandwidth(frequencies, density, within_hz):
 
 
 def exact_bandwidth(symbol_rate_hz, snr_db, within_hz):
-    """Of a raised cosine, which is the spectrum of root-raised pulses, and flat noise; the power of the former is 1."""
+    """A raised cosine (the spectrum of root-raised pulses) plus flat noise; the power of the former is 1."""
     noise = 10 ** (-snr_db / 10) / RATE_HZ
     begin, end = (1 - ROLL_OFF) / 2 * symbol_rate_hz, (1 + ROLL_OFF) / 2 * symbol_rate_hz
 

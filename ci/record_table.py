@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a disk takes of a recorder, beside what it takes at all: rows for docs/benchmarks.md, in turns, several rounds.
+"""Recording rates of a disk, compared with its own maximum: rows for docs/benchmarks.md, in turns, several rounds.
 
     cargo build --release
     ci/record_table.py target/release/grebe FOLDER --seconds 6 --rounds 3
 
-FOLDER lies on the disk that is meant, with room for the seconds at its rate, twice. Needs fio (Debian: apt-get install fio), dd, and for its row GNU Radio
-for /usr/bin/python3. What a row needs that is not there is left out, and said. Nothing is left in FOLDER. Each round begins with fio's rate, and
-the recorders are given parts of that one; so a disk that gets slower as it fills is no loss of whoever comes later.
+FOLDER is on the disk to test, with space for twice the seconds at its rate. Needs fio (Debian: apt-get install fio), dd, and for its row GNU Radio
+for /usr/bin/python3. Rows with missing programs are skipped, with a message. Nothing is left in FOLDER. Each round starts with fio's rate, and
+the recorders get parts of that rate, so a disk that slows down as it fills does not count against later rows.
 """
 
 import argparse
@@ -38,7 +38,7 @@ print(written, time.monotonic() - began)
 
 
 def canary():
-    """How long this processor takes for the same work: what else runs on it shows here."""
+    """Time of this CPU for a fixed task, which shows other load."""
     block, began = bytes(1 << 20), time.monotonic()
     for _ in range(256):
         zlib.crc32(block)
@@ -46,7 +46,7 @@ def canary():
 
 
 class Reader:
-    """A process that reads the disk hard, past the page cache, while it is needed."""
+    """A process that reads the disk at full rate, past the page cache, until it is closed."""
 
     def __init__(self, path):
         self.arguments = ["fio", "--name=r", f"--filename={path}", "--rw=read", "--bs=1M", "--direct=1", "--ioengine=io_uring"]
@@ -70,7 +70,7 @@ class Table:
         self.rows = {}
 
     def note(self, row, rate, baseline, lost=None):
-        """A rate in bytes a second; the part of the samples that was lost; beside fio's rate of the same round."""
+        """A rate in bytes per second; the lost part of the samples; fio's rate in the same round."""
         self.rows.setdefault(row, []).append((rate, rate / baseline, lost))
         told = "" if lost is None else f", lost {100 * lost:.2f} %"
         print(f"  {row}: {rate / 1e9:.2f} GB/s, {rate / baseline:.2f} of fio{told}", flush=True)
@@ -92,7 +92,7 @@ class Table:
         return json.loads(told[told.index(b"{") :])["jobs"][0]["write"]["bw_bytes"]
 
     def grebe(self, rate, *more):
-        """A generator of 16-bit samples and a recorder of them, each a process: what was recorded a second, and the part that was lost."""
+        """A generator of 16-bit samples and a recorder, each a process: the recorded rate, and the lost part."""
         name, samples = f"record-table-{time.time_ns()}", int(rate / 2 * self.options.seconds)
         to = f"shm://{name}?wait=1"
         command = [self.options.grebe, "sg", "--channels", "1", "--wave", "square", "--rate", f"{rate / 2:.0f}"]
@@ -118,7 +118,7 @@ class Table:
         return (count << 22) / (time.monotonic() - began)
 
     def gnu_radio(self, bytes_s):
-        """Written into the page cache, and forced out: both rates."""
+        """Writes into the page cache, then flushes: both rates."""
         count = int(bytes_s * self.options.seconds / 4) // 2
         command = ["/usr/bin/python3", "-c", GNU_RADIO, str(self.path()), str(count)]
         done = subprocess.run(command, capture_output=True, text=True)

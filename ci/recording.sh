@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job with the built command: a recording is played through UDP, a pipe and a WAV file, recorded, and must
-# come out bit for bit; another tool reads what was recorded.
+# come out bit for bit; another tool reads the recordings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . ci/checks.sh

@@ -2,8 +2,8 @@
 # Everything that is downloaded, from a clean clone into target/release-VERSION, with the same bytes each time.
 #
 #   ci/release.sh VERSION               all that this machine can build, and `last`
-#   ci/release.sh VERSION NAME...       only these, such as x86_64-linux-static; `deb`, `rpm` from what is there
-#   ci/release.sh VERSION last          checksums over what is there, and manifests if GREBE_DOWNLOADS has its URL
+#   ci/release.sh VERSION NAME...       only these, such as x86_64-linux-static; `deb`, `rpm` from the present build
+#   ci/release.sh VERSION last          checksums of the present files, and manifests if GREBE_DOWNLOADS has its URL
 #
 # Linux and macOS are linked by zig, which Python's packages have; Windows by mingw-w64. On macOS, its own linker serves.
 # The toolchain fetches the targets. Without git, SOURCE_DATE_EPOCH and GREBE_COMMIT say the time and the commit.
@@ -44,7 +44,7 @@ main() {
 
 fail() { echo "ci/release.sh: $*" >&2; exit 1; }
 
-# What this machine can build.
+# Targets that this machine can build.
 names() {
   case $(uname) in
     Darwin) echo aarch64-macos x86_64-macos ;;

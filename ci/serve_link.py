@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of a far scope over an emulated link: rows for docs/serve.md. Linux, root.
+"""Pictures of a remote scope over an emulated link: rows for docs/serve.md. Linux, root.
 
     cargo build --release
     sudo ci/serve_link.py target/release/grebe ./wanlink --rate 1G --links 1,50,0.01 0.128,50,0.01
@@ -128,7 +128,7 @@ def row(options, server, token, link, span, alone):
 
 
 def jumps(options, token, link, span, places=()):
-    """How long it takes until a place of the history is seen, and seen exactly."""
+    """Seconds until a place of the history is visible, and until it is exact."""
     own = viewer(token, span, options.columns, 0, options.jumps, places)
     found = json.loads(subprocess.run(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE, check=True).stdout)
     words = [f"{at(times, 0.5):.0f}, {at(times, 0.95):.0f}, {max(times):.0f} ms" for times in (sorted(found["shown_ms"]), sorted(found["exact_ms"]))]
@@ -165,7 +165,7 @@ def cpu_s(server):
 
 
 def look(token, span, columns, duration, jumps, places):
-    """A viewer: asks for a viewport, acknowledges what comes, and notes how old it is, or how long it took."""
+    """A viewer: requests a viewport, acknowledges messages, and notes their age or delay."""
     stream = socket.create_connection((THERE, 4780))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -279,7 +279,7 @@ def sys_executable():
 
 
 class Kept:
-    """A process that runs as long as it is needed."""
+    """A process that runs until it is closed."""
 
     def __init__(self, words, is_ready=None):
         self.process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -1,4 +1,4 @@
-# Sourced by .ci/run: runs steps one after the other, times them, and counts what passed.
+# Sourced by .ci/run: runs steps one after the other, times them, and counts results.
 #
 # A step is a command that fails with an exit status. The tests it reports are counted, in the words of cargo test
 # (`test result: ok. 3 passed; 0 failed; ...`) or plainly (`3 passed, 0 failed`); one that reports none counts as one.
@@ -23,7 +23,7 @@ step() {
   close "$name" "$status" $((SECONDS - began))
 }
 
-# beside NAME SECONDS COMMAND...: begins a step that goes on, with what is left of the processors, beside the next ones until it is joined.
+# beside NAME SECONDS COMMAND...: starts a step in the background, at low priority, until it is joined.
 beside() {
   local name=$1 limit=$2
   shift 2
@@ -53,7 +53,7 @@ is_chosen() {
   [ -z "$chosen" ] || case " $chosen " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-# Seconds that are left for a step that may take so many.
+# Remaining seconds of a step with this limit.
 at_most() {
   local left=$((all_s - SECONDS > 1 ? all_s - SECONDS : 1))
   echo $(($1 < left ? $1 : left))
@@ -75,7 +75,7 @@ close() {
   esac
 }
 
-# What a log reports: passed, failed, ignored.
+# Counts of a log: passed, failed, ignored.
 count() {
   awk -v status="$2" '
     /^test result: /                { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p += $i
@@ -89,7 +89,7 @@ count() {
     }' "$1"
 }
 
-# The tests that a log reports as failed, with the first lines of what they said, and those that had not ended when it did.
+# The failed tests of a log, with the first lines of their output, and the tests that had not ended.
 failed_in() {
   awk -v step="$2" '
     NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2
@@ -100,7 +100,7 @@ failed_in() {
     END { for (test in slow) print "  " step ": " test " had not ended" }' "$1" "$1"
 }
 
-# The times, what was skipped, what failed, and the sum as the last line. Exits with 1 where anything failed.
+# Prints times, skipped and failed steps, and the sum as the last line. Exits with 1 if any failed.
 finish() {
   printf '\n%s%6d s  in all\n' "$times" "$SECONDS"
   [ -z "$skips" ] || printf 'skipped:\n%s' "$skips"

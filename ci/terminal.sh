@@ -1,9 +1,9 @@
-# Sourced after checks.sh: a terminal of 140 by 42 that a script looks at, and what the demonstration must show in it.
+# Sourced after checks.sh: a terminal of 140 by 42 that a script reads, and the expected content of the demonstration.
 
 terminal=0 # a name of its own for each: the last one may still be closing
 in_terminal() { tmux -L "grebe-ci-$$-$terminal" -f /dev/null "$@"; }
 open_terminal() { terminal=$((terminal + 1)) && in_terminal new-session -d -x 140 -y 42 "$1"; }
-# With all that runs in it, whatever that makes of a hang-up.
+# With all its processes, even those that ignore a hang-up.
 close_terminal() {
   local leader
   leader=$(in_terminal list-panes -F '#{pane_pid}' 2>/dev/null) || return 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether two streams of one signal, of two hosts whose clocks differ by 37 ms and 20 ppm, stand on one time axis:
+"""Checks the common time axis of two streams of one signal, from hosts whose clocks differ by 37 ms and 20 ppm:
 ci/time_axis.py GREBE [RUNS] [SECONDS]
 
 Each host is a network namespace at the end of a wire, with a sender of grebe's frames (this file) whose clock is as far off as it says, and which
@@ -25,7 +25,7 @@ def crc32c(data):
 
 
 class Clock:
-    """Of a host: what it shows when ours shows something, and the other way around."""
+    """A host's clock: converts our time to its time, and back."""
 
     def __init__(self, ahead_ns, drift_ppm):
         self.began, self.ahead, self.ppm = time.monotonic_ns(), ahead_ns, drift_ppm
@@ -40,7 +40,7 @@ class Clock:
 
 
 def host(name, address, port, ahead_ns, drift_ppm):
-    """Sends until it is killed; says on standard output when its first sample was made, by our clock."""
+    """Sends until it is killed; prints the time of its first sample by our clock."""
     clock, clock_id = Clock(ahead_ns, drift_ppm), 0xFA12C10C00000000 + zlib.crc32(name.encode())
     asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     asked.bind(("0.0.0.0", 0))
@@ -78,7 +78,7 @@ def ip(words):
 
 
 class Hosts:
-    """Two of them, which send to ports 5990 and 5991 of this one."""
+    """Two hosts, which send to ports 5990 and 5991 of this one."""
 
     def __enter__(self):
         self.senders, self.true_ns = [], []
@@ -95,7 +95,7 @@ class Hosts:
             sender.wait()
 
     def made_ns(self, number, index):
-        """When a sample was made, by our clock."""
+        """Time of a sample by our clock."""
         ppm = [0, DRIFT_PPM][number]
         return self.true_ns[number] + index * PERIOD_NS * 1_000_000 / (1_000_000 + ppm)
 
@@ -106,7 +106,7 @@ def ours(axes):
 
 
 def judge(what, stated, true_ns):
-    """Notes one interval; how far it is off, in us."""
+    """Notes one interval; returns its error in us."""
     off_us, most_us = (stated["ns"] - true_ns) / 1e3, stated["error_ns"] / 1e3
     intervals.append((abs(off_us) <= most_us + 0.1, abs(off_us)))
     print(f"  {what}: {off_us:+8.2f} us off, +- {most_us:.2f} us stated")

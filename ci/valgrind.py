@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs a program under valgrind, as `ci/valgrind.py PROGRAM WORD...`: status 99 where memory is touched that nobody has.
+"""Runs a program under valgrind, as `ci/valgrind.py PROGRAM WORD...`: status 99 if it accesses invalid memory.
 
-Linux 6.4 tells a program its auxiliary vector by prctl(PR_GET_AUXV), and under valgrind that of valgrind: rustix looks for an ELF header
-where there is none. Refused that, it reads /proc/self/auxv, which valgrind knows.
+Since Linux 6.4, prctl(PR_GET_AUXV) returns the auxiliary vector, under valgrind that of valgrind: rustix then looks for an ELF header
+at a wrong place. If that call fails, it reads /proc/self/auxv, which valgrind emulates.
 """
 
 import ctypes

@@ -27,7 +27,7 @@ def check(what, is_good):
 
 
 def listening(command):
-    """A program, and the port that it says it listens on."""
+    """A program and its listening port."""
     program = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in program.stdout:
         if line.startswith("listening on "):

@@ -1,4 +1,4 @@
-//! Tells the command which commit and target it is built from: for `grebe --version`, `grebe doctor` and crash reports.
+//! Passes the commit and the target to the command: for `grebe --version`, `grebe doctor` and crash reports.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ fn main() {
     }
 }
 
-/// The first 12 digits of the commit. None if the source does not say it, as in a tarball.
+/// The first 12 digits of the commit. None if the source does not contain it, as in a tarball.
 fn commit() -> Option<String> {
     let folder = env::var("CARGO_MANIFEST_DIR").ok()?;
     let said = env::var("GREBE_COMMIT").ok().filter(|said| !said.is_empty());

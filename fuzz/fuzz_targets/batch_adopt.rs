@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 
 const CHUNK_BYTES: usize = 4_096;
 
-// The first bytes say where in the chunk frames are looked for, the others are the chunk.
+// The first words are offsets of frames in the chunk, the bytes are the chunk.
 fuzz_target!(|input: (Vec<u16>, &[u8])| {
     let (offsets, bytes) = input;
     let mut pool = BatchPool::new(2, CHUNK_BYTES);
@@ -19,7 +19,7 @@ fuzz_target!(|input: (Vec<u16>, &[u8])| {
             head[36..40].fill(0);
         }
         if let Ok(header) = Header::parse(&batch.chunk()[offset..]) {
-            // Where it does not fit, it is refused.
+            // A frame that does not fit is refused.
             let _ = batch.adopt(offset, &header);
         }
     }
@@ -30,7 +30,7 @@ fuzz_target!(|input: (Vec<u16>, &[u8])| {
     for frame in batch.frames() {
         tracker.arrive(&frame.header());
         for channel in 0..frame.header().channel_count as usize {
-            // A later offset may have written another header over this one: then there may be less than it says.
+            // A later offset may have overwritten this header, so its length may be wrong.
             samples += frame.channel_bytes(channel).map_or(0, <[u8]>::len);
         }
         let _ = copy.push_copy(&frame);

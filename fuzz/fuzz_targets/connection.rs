@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 const WINDOW_BYTES: u64 = 1 << 20;
 
-// A peer that has the key and says whatever it likes of both streams of a connection, while an application writes and reads.
+// A peer with the key sends arbitrary frames on both streams of a connection, while an application writes and reads.
 fuzz_target!(|input: Vec<(u32, u8, u64, Vec<u8>)>| {
     let mut end = ConnectionEnd::new(0, WINDOW_BYTES, SenderOptions::default());
     let (mut sent, mut received) = (SendBuffer::default(), ReceiveBuffer::default());

@@ -3,7 +3,7 @@
 use grebe_connection::internals::{Frame, Header};
 use libfuzzer_sys::fuzz_target;
 
-// A frame after decryption: the peer may be anybody who has a ticket.
+// A frame after decryption: any holder of a ticket may have sent it.
 fuzz_target!(|bytes: &[u8]| {
     let _ = Header::decode(bytes);
     let Ok(frame) = Frame::decode(bytes) else { return };

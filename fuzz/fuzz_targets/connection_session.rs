@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 
-// A peer that has the key and says whatever it likes, in any order, to both halves of the core.
+// A peer with the key sends arbitrary frames, in any order, to both halves of the core.
 fuzz_target!(|input: (u32, bool, Vec<(u32, u64, Vec<u8>)>)| {
     let (total_bytes, is_finished, packets) = input;
     let mut sender = Sender::new(SenderOptions::default());

@@ -3,7 +3,7 @@
 use grebe_frame::{Description, DescriptionReader, HEADER_BYTES, Header};
 use libfuzzer_sys::fuzz_target;
 
-// Frames of one stream's descriptions, one behind the other: the first byte of each says how long it is.
+// Frames of one stream's descriptions in sequence, each after a byte with its length.
 fuzz_target!(|input: &[u8]| {
     let mut reader = DescriptionReader::default();
     let mut rest = input;

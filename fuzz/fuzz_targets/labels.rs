@@ -18,7 +18,7 @@ static RECORDING: LazyLock<(tempfile::TempDir, Mutex<SampleFile>)> = LazyLock::n
     (folder, Mutex::new(file))
 });
 
-// The first byte selects the kind of file. What is read and written again is the same.
+// The first byte selects the kind of file. Writing the read labels again must change nothing.
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, text)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };

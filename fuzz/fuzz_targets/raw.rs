@@ -2,7 +2,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// The first byte chooses the name of the stream; then datagrams, each behind a byte that says how long it is.
+// The first byte selects the name of the stream. Datagrams follow, each after a byte with its length.
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, mut rest)) = input.split_first() else { return };
     let mut datagrams = Vec::new();

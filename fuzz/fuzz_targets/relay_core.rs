@@ -7,8 +7,8 @@ use grebe_relay::internals::{Message, MessageBuf, Outbox, RelayCore};
 use grebe_relay::{Limits, MESSAGE_BYTES, Meeting, Side, Via};
 use libfuzzer_sys::fuzz_target;
 
-// A relay to which ends with tickets, and others, say what they like: what is passed on goes from one end of a ticket to the other, and
-// nobody is sent more than he has asked.
+// Ends with and without tickets send arbitrary messages to a relay. It must forward only between the ends of one
+// ticket, and never send anybody more than that peer has sent.
 fuzz_target!(|steps: Vec<(u8, u8, Vec<u8>)>| {
     let limits = Limits { sessions: 2, sessions_per_host: 2, ..Limits::default() };
     let mut relay = RelayCore::new(limits).expect("random numbers");
@@ -28,7 +28,7 @@ fuzz_target!(|steps: Vec<(u8, u8, Vec<u8>)>| {
         let (from, end) = (address(host), &mut ends[usize::from(host % 4)]);
         let mut out = Outbox::new();
         match what % 4 {
-            // An honest question, and one that was changed on its way.
+            // A valid request, and a modified one.
             0 | 1 => {
                 while let Some((to, message)) = end.poll(now_us).filter(|(to, _)| *to == at) {
                     let mut message: MessageBuf = message;

@@ -23,7 +23,7 @@ fuzz_target!(|input: (u8, Vec<(u8, Vec<u8>)>)| {
         while let Some((to, message)) = meeting.poll(now_us) {
             assert_eq!(to, relay, "nobody else's address was sealed with the key");
             sent += 1;
-            // The number of the question: without it nothing is an answer.
+            // The number of the request, which every answer must repeat.
             if let (Some(place), true) = (bytes.get_mut(2..10), wait & 1 == 0) {
                 place.copy_from_slice(&message[43..51]);
             }

@@ -3,7 +3,8 @@
 use grebe_relay::internals::{Message, next_datagram};
 use libfuzzer_sys::fuzz_target;
 
-// Each message between an end and a relay: what is read is written as it was. And datagrams over TCP, one behind the other.
+// Messages between an end and a relay: encoding a decoded message must give the same bytes. Also datagrams over TCP,
+// in sequence.
 fuzz_target!(|input: (u8, &[u8])| {
     let (kind, bytes) = input;
     let mut message = [0; grebe_relay::MESSAGE_BYTES];
@@ -13,7 +14,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     if let Ok(read) = Message::decode(&message) {
         assert_eq!(read.encode(), message);
     }
-    // As it comes from the network.
+    // Raw, as from the network.
     let _ = Message::decode(bytes);
     let mut at = 0;
     while let Some(datagram) = next_datagram(bytes, at) {

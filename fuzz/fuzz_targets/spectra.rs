@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 static FOLDER: LazyLock<tempfile::TempDir> =
     LazyLock::new(|| tempfile::tempdir().expect("there is a temporary folder"));
 
-// Magic and checksum of the head are put right, and that of the first row, so that what they protect is reached too: the last byte says
-// how long that row is.
+// Fixes the magic and the checksums of the head and of the first row, so that the code after them is reached. The
+// last byte is the length of that row.
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     if bytes.len() > HEAD_BYTES {

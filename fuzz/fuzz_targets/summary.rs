@@ -9,8 +9,8 @@ use libfuzzer_sys::fuzz_target;
 static FOLDER: LazyLock<tempfile::TempDir> =
     LazyLock::new(|| tempfile::tempdir().expect("there is a temporary folder"));
 
-// Magic and checksums of the head are put right, so that what they protect is reached too: the last byte says how much stands behind
-// the blocks.
+// Fixes the magic and the checksums of the head, so that the code after them is reached. The last byte is the length
+// of the data after the blocks.
 fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     if bytes.len() > HEAD_BYTES {

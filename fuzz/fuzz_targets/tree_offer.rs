@@ -12,8 +12,8 @@ use grebe_tree::{Cancel, Reception, receive_offer};
 use libfuzzer_sys::fuzz_target;
 use stream::{frames, offer};
 
-// A sender without a login here that offers and says whatever it likes: nothing outside is touched, nothing there is replaced, and no more
-// comes than was offered.
+// A sender without a login offers and sends arbitrary messages: nothing outside changes, no existing file is
+// replaced, and no more arrives than was offered.
 fuzz_target!(|input: (u8, u16, Vec<Vec<u8>>, Vec<(u8, Vec<u8>)>)| {
     let (files, bytes, names, said) = input;
     let ground = tempfile::tempdir().expect("a temporary directory");

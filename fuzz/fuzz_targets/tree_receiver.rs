@@ -12,7 +12,7 @@ use grebe_tree::{Cancel, ReceiveTree, receive};
 use libfuzzer_sys::fuzz_target;
 use stream::{frames, hello};
 
-// A sender that says whatever it likes, of any options: nothing beside the destination is touched.
+// A sender with any options sends arbitrary messages: nothing outside the destination changes.
 fuzz_target!(|input: (u32, bool, Vec<(u8, Vec<u8>)>)| {
     let (options, has_link, said) = input;
     let ground = tempfile::tempdir().expect("a temporary directory");

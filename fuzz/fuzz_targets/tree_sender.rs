@@ -13,7 +13,7 @@ use grebe_tree::{Cancel, Options, SendTree, send};
 use libfuzzer_sys::fuzz_target;
 use stream::{frames, hello};
 
-/// Files, two of them large, one of which comes in blocks.
+/// Files, two of them large, one of these in blocks.
 static SOURCE: LazyLock<PathBuf> = LazyLock::new(|| {
     let source = std::env::temp_dir().join(format!("grebe-fuzz-tree-{}", std::process::id()));
     fs::create_dir_all(source.join("d")).expect("a directory");
@@ -25,7 +25,7 @@ static SOURCE: LazyLock<PathBuf> = LazyLock::new(|| {
     source
 });
 
-// A receiver that says whatever it likes: the sender ends, whatever that is.
+// A receiver sends arbitrary messages: the sender must end in every case.
 fuzz_target!(|input: (bool, bool, Vec<(u8, Vec<u8>)>)| {
     let (checksum, progressive, said) = input;
     let stream = frames(hello(true, None), &said);

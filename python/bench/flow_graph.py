@@ -4,9 +4,9 @@
     venv/bin/python python/bench/flow_graph.py
     /usr/bin/python3 python/bench/flow_graph.py --grebe target/release/grebe    # without the wheel, and without the rows of its blocks
 
-Two processes, complex samples of 8 bytes, as fast as the slower one goes. A row says what the reader got per second, and what processor time it took
-for it. The first row is a flow graph that copies nothing between processes. What a flow graph sends is no faster than the flow graph makes it: rows of
-a plain PUSH have a sender that makes nothing, so that they compare the readers (`python3-zmq`; without, they are left out).
+Two processes, complex samples of 8 bytes, at the rate of the slower one. A row has the reader's rate, and its CPU time
+for it. The first row is a flow graph that copies nothing between processes. A flow graph also limits the rate of its sender: rows of
+a plain PUSH have a sender without one, so that they compare the readers (skipped without `python3-zmq`).
 """
 
 from __future__ import annotations

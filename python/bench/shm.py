@@ -1,10 +1,10 @@
-"""Blocks of int16 from one process to a NumPy array in another, beside the ways Python has: in turns, in the same run.
+"""Blocks of int16 from one process to a NumPy array in another, compared with Python's own means: in turns, in the same run.
 
     python python/bench/shm.py                       4 MiB blocks, each touched once (max)
     python python/bench/shm.py --block 16K --touch none
 
-``pip install pyzmq`` adds it. A figure says nothing without the one beside it: the machine's own limit, NumPy's ``max`` over as many
-blocks in one process, stands first.
+``pip install pyzmq`` adds it. Compare each figure with the first row: the machine's own limit, NumPy's ``max`` over as many
+blocks in one process.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def look(samples: np.ndarray, touch: str) -> int:
 
 
 def fill(array: np.ndarray, number: int) -> None:
-    """As a device does: the block is new; here only its first sample, so that the reader is what is measured."""
+    """A new block, as from a device; only its first sample is new, so that the reader is measured."""
     array.flat[0] = number & 0x7FFF
 
 
 def in_place(blocks: int, samples: int, touch: str) -> float:
-    """The limit: the same blocks, filled and looked at by one process."""
+    """The limit: the same blocks, filled and read by one process."""
     arrays = [np.zeros(samples, "i2") for _ in range(SLOTS)]
     began = time.perf_counter()
     for number in range(blocks):
@@ -130,7 +130,7 @@ def through_zmq(blocks: int, samples: int, touch: str) -> float:
 
 
 class process:
-    """A process for as long as its blocks are read."""
+    """A process that runs while its blocks are read."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
         self.process = mp.get_context("spawn").Process(target=target, args=arguments)

@@ -1,9 +1,9 @@
-"""Samples by UDP from ``grebe sg``, as fast as it sends, to a NumPy array and to the Rust receiver alone: in turns, in the same run.
+"""Samples over UDP from ``grebe sg`` at full rate, to a NumPy array and to the Rust receiver alone: in turns, in the same run.
 
     python python/bench/udp.py                          datagrams of 1,400 bytes
     python python/bench/udp.py --datagram 65000 --samples 8G
 
-A row says what arrived per second, and what was lost of what was sent. Every block is touched (``max``) with ``--touch``.
+A row has the received rate, and the lost part. With ``--touch``, every block is read (``max``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ to = "end"
 
 
 def send(uri: str, samples: int, datagram: int) -> float:
-    """How long the generator takes."""
+    """The generator's time."""
     words = ["sg", "--free-run", "--rate", "1G", "--samples", str(samples), "--datagram-size", str(datagram), "--to", uri]
     began = time.perf_counter()
     subprocess.run([*COMMAND, *words], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-//! NumPy arrays: over memory that is lent, of memory of their own, and those that a caller hands over.
+//! NumPy arrays: over lent memory, over their own, and those of a caller.
 
 use grebe_frame::SampleFormat;
 use pyo3::buffer::PyUntypedBuffer;
@@ -22,7 +22,7 @@ pub(crate) fn over<'py>(
     ndarray.call1(((channels, samples), dtype(py, format)?, memory))
 }
 
-/// An array of channels x samples with memory of its own, whose samples are not set yet.
+/// An array of channels x samples with its own, uninitialized memory.
 pub(crate) fn empty(
     py: Python<'_>,
     format: SampleFormat,
@@ -33,8 +33,8 @@ pub(crate) fn empty(
     EMPTY.import(py, "numpy", "empty")?.call1(((channels, samples), dtype(py, format)?))
 }
 
-/// The bytes of an array, one row a channel, while nobody else changes it: what Rust fills before Python sees it, or reads
-/// from an array that a caller hands over.
+/// The bytes of an array, one row per channel, while nothing else changes it: Rust fills it before Python sees it, or
+/// reads an array of a caller.
 pub(crate) struct Rows {
     view: PyUntypedBuffer,
     channels: usize,
@@ -66,7 +66,7 @@ impl Rows {
     /// The samples of one channel as numbers of this type.
     ///
     /// # Errors
-    /// `UsageError`: they are not as long, or do not lie as such numbers do.
+    /// `UsageError`: the length or the layout does not fit this type.
     pub(crate) fn numbers<N: bytemuck::AnyBitPattern>(&self, channel: usize) -> PyResult<&[N]> {
         let numbers = bytemuck::try_cast_slice(self.row(channel));
         match numbers {
@@ -88,9 +88,9 @@ impl Rows {
     /// The bytes of one channel.
     pub(crate) fn row(&self, channel: usize) -> &[u8] {
         assert!(channel < self.channels, "a channel of the array");
-        // SAFETY: the view keeps the array and its memory where they are; the array was checked to be channels x samples, the
-        // samples of a row one behind the other. A caller that writes to the array in another thread meanwhile gets to read
-        // (or sends) what it wrote, some of it: as with any library that NumPy hands memory to.
+        // SAFETY: the view keeps the array and its memory alive and in place. The array was checked to be channels x
+        // samples, with the samples of a row contiguous. If a caller writes to the array in another thread meanwhile,
+        // this reads (or sends) a part of that, as with any library that takes memory of NumPy.
         unsafe { std::slice::from_raw_parts(self.first(channel), self.row_bytes) }
     }
 
@@ -108,11 +108,11 @@ impl Rows {
     }
 }
 
-/// An array that a caller hands over, as channels x samples of this format whose rows lie in one piece. One channel may come
-/// without its axis, and complex integers with an axis of two at the end.
+/// An array of a caller, as channels x samples of this format with contiguous rows. A single channel may lack its
+/// axis; complex integers may have an axis of two at the end.
 ///
 /// # Errors
-/// `UsageError`: it is of another format, or has other channels.
+/// `UsageError`: it has another format, or other channels.
 pub(crate) fn from_caller<'py>(
     given: &Bound<'py, PyAny>,
     format: SampleFormat,

@@ -13,10 +13,10 @@ use crate::format::dtype;
 use crate::memory::{Held, Memory};
 use crate::pieces::{Missing, Piece};
 
-/// Successive samples of all channels of a stream, as they came.
+/// Consecutive samples of all channels of a stream, unchanged.
 ///
-/// ``samples`` is an array of channels x samples. Where the block is *lent*, the array lies in the memory that the kernel or the
-/// producer wrote, and is read-only; that memory goes back when the block and its arrays are gone.
+/// ``samples`` is an array of channels x samples. In a *lent* block it is read-only memory that the kernel or the
+/// producer wrote. That memory returns when the block and its arrays are gone.
 #[pyclass(frozen, module = "grebe")]
 pub(crate) struct Block {
     /// Of the first frame.
@@ -122,7 +122,7 @@ impl Block {
         self.is_restart
     }
 
-    /// When the first sample was made, in UTC, as ``numpy.datetime64`` in nanoseconds; ``None`` where the stream does not say.
+    /// UTC time of the first sample, as ``numpy.datetime64`` in nanoseconds; ``None`` if the stream does not state it.
     #[getter]
     fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(unix_ns) = self.unix_time_ns() else { return Ok(None) };
@@ -258,7 +258,7 @@ impl Gap {
         self.0.samples()
     }
 
-    /// Those that the producer never made: it was too slow, and said so.
+    /// Samples that the producer never made because it was too slow, according to its frames.
     #[getter]
     fn source(&self) -> u64 {
         self.0.source

@@ -23,8 +23,8 @@ impl<'a> Envelope<'a> {
         Self { file, summary, nodes: Vec::new(), numbers: Vec::new() }
     }
 
-    /// Smallest and largest sample of a lane (a channel, or I or Q of one) within these positions, which lie within the
-    /// recording. Those of cu8 are around 0.
+    /// Smallest and largest sample of a lane (a channel, or I or Q of one) within these positions of the recording.
+    /// Samples of cu8 are centred at 0.
     ///
     /// # Errors
     /// Errors of the files.

@@ -92,7 +92,7 @@ fn kind_of_shared_memory(error: &grebe_shm::Error) -> Kind {
     }
 }
 
-/// An error and its causes, without those that only repeat what stands before them.
+/// An error and its causes, without causes that repeat the text before them.
 pub(crate) fn words(error: &dyn StdError) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();

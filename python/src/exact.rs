@@ -47,7 +47,7 @@ pub(crate) struct Exact {
 struct Staged {
     array: Py<PyAny>,
     rows: Rows,
-    /// Samples per channel: those there are, and those there will be.
+    /// Number of samples per channel so far, and at the end.
     filled: usize,
     length: usize,
     /// Of the frame of the first sample, and its index.

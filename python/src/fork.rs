@@ -7,8 +7,8 @@ use pyo3::types::PyDict;
 
 use crate::error;
 
-/// A value of the process that made it. A forked child cannot reach it, and leaves it where it is: dropping it there would give
-/// back what the parent still reads, or wait for a thread that does not exist.
+/// A value of the process that made it. A forked child cannot reach it, and never drops it: that would free memory
+/// that the parent still reads, or wait for a thread that does not exist.
 #[derive(Debug)]
 pub(crate) struct Own<T> {
     value: Option<T>,

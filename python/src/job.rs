@@ -13,7 +13,7 @@ use crate::error::Kind;
 pub(crate) struct Teller<N>(SyncSender<N>);
 
 impl<N> Teller<N> {
-    /// Tells what must be heard; waits while more is unheard than anybody needs.
+    /// Sends news that must arrive; waits while too many are unread.
     pub(crate) fn tell(&self, news: N) {
         // Nobody listens any more where Ctrl-C was first.
         let _ = self.0.send(news);
@@ -34,7 +34,7 @@ impl<N> Clone for Teller<N> {
 /// How long work may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// Until it is over; `None`: for ever.
+    /// Timeout; `None`: unlimited.
     pub(crate) timeout: Option<Duration>,
     /// From its being cancelled until it is left to itself.
     pub(crate) after_cancel: Duration,
@@ -53,7 +53,7 @@ pub(crate) fn watched<N: Send + 'static, T: Send + 'static>(
     mut hear: impl FnMut(N) -> PyResult<()>,
 ) -> PyResult<T> {
     let (teller, heard) = sync_channel(UNHEARD_MAX);
-    // The channel ends with the work, and with all that could still tell something.
+    // The channel closes with the worker, and with every other sender.
     let worker = std::thread::Builder::new().name(name.to_owned()).spawn(|| work(Teller(teller)))?;
     let (heard, began) = (Mutex::new(heard), Instant::now());
     loop {

@@ -1,4 +1,4 @@
-//! Samples where they lie, as memory that NumPy reads, and that Python fills.
+//! Samples in place, as memory that NumPy reads or Python fills.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ impl Drop for Held {
     }
 }
 
-/// The memory that an array lies in; what an array's ``base`` is.
+/// The memory of an array, which is the array's ``base``.
 #[pyclass(frozen, module = "grebe")]
 pub(crate) struct Memory {
     kind: Lies,
@@ -72,7 +72,7 @@ enum Fill {
     Taken,
 }
 
-/// Counted for as long as it is there.
+/// Counts one while it exists.
 struct Count(Arc<AtomicUsize>);
 
 impl Drop for Count {
@@ -87,8 +87,8 @@ impl Memory {
         Self { kind: Lies::Lent(held, offset, bytes) }
     }
 
-    /// The place of the payload of the first frame in an empty batch, counted in `filled` until it is dropped; `None` where it is
-    /// too small.
+    /// The place of the first frame's payload in an empty batch, counted in `filled` until it is dropped; `None` if
+    /// it is too small.
     pub(crate) fn to_fill(mut batch: BatchMut, bytes: usize, filled: &Arc<AtomicUsize>) -> Option<Self> {
         let first = batch.chunk().get_mut(HEADER_BYTES..HEADER_BYTES + bytes)?.as_mut_ptr();
         filled.fetch_add(1, Ordering::Relaxed);
@@ -152,9 +152,10 @@ impl Memory {
                 (place.first, place.bytes, c_int::from(is_sealed.load(Ordering::Relaxed)))
             }
         };
-        // SAFETY: the interpreter hands over a view to fill in. The memory stays as long as `slf` does, which the view keeps: a
-        // lease lies in memory of a pool, which lives as long as a lease of it. Samples that are lent are read-only for the view;
-        // where they are filled, the batch is this object's own until `freeze`, whose caller knows that no view can be written.
+        // SAFETY: the interpreter passes a view to fill in. The memory lives as long as `slf`, which the view keeps
+        // alive: a lease refers to memory of a pool, which lives as long as its leases. Lent samples are read-only
+        // for the view. Memory to fill belongs to this object until `freeze`, whose caller ensures that no view can
+        // be written.
         let failed = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,

@@ -83,7 +83,7 @@ impl Splitter {
         self.pending.push_front(piece);
     }
 
-    /// Those that are there.
+    /// The present pieces.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Piece> {
         self.pending.iter()
     }
@@ -159,7 +159,7 @@ impl Splitter {
     /// The cause of a gap's loss.
     fn whose(&mut self, samples: u64, source: u64, dropped: u64) -> Missing {
         let source = source.min(samples);
-        // Drops of the queue are part of gaps in its output, some of which may be still to come.
+        // Drops of the queue are part of gaps in its output, which may arrive later.
         let reader = dropped.saturating_sub(self.told_dropped).min(samples - source);
         self.told_dropped += reader;
         let missing = Missing { source, reader, transit: samples - source - reader };

@@ -87,7 +87,7 @@ impl Publisher {
         format::dtype(py, self.0.format).cloned()
     }
 
-    /// Samples per channel that a frame holds at most: what is written is sent in such pieces.
+    /// Maximum samples per channel in a frame: longer writes are split.
     #[getter]
     fn block_samples(&self) -> usize {
         self.0.block
@@ -104,7 +104,7 @@ impl Publisher {
         self.0.write(py, samples)
     }
 
-    /// A block of ``n`` samples to be filled: ``with out.block(n) as a: a[:] = ...`` sends it, without a copy where it lies in shared
+    /// A block of ``n`` samples to fill: ``with out.block(n) as a: a[:] = ...`` sends it, without a copy if it is in shared
     /// memory.
     fn block(&self, n: usize) -> Filling {
         Filling::new(self.0.clone(), n)
@@ -115,7 +115,7 @@ impl Publisher {
         self.0.skip(py, n)
     }
 
-    /// Says what the stream is from the next sample on, with SigMF's keys.
+    /// Sets the stream's description from the next sample on, with SigMF's keys.
     fn describe(&self, py: Python<'_>, description: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.describe(py, description_of(py, Some(description))?)
     }
@@ -125,8 +125,8 @@ impl Publisher {
         self.0.stats(py)
     }
 
-    /// Ends the stream: what was written is sent, and its readers learn of the end. Waits for another thread's write; a signal
-    /// handler cuts off that of its own thread.
+    /// Ends the stream: sends everything written, and tells its readers. Waits for another thread's write; in a
+    /// signal handler, cuts off its own thread's write.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(py)
     }

@@ -29,7 +29,7 @@ impl Reader {
         Self { batches: Some(Own::new(batches)), splitter: Splitter::new(leases), samples: 0 }
     }
 
-    /// The next piece, where one is there.
+    /// The next piece, if there is one.
     ///
     /// # Errors
     /// This process is a fork of the one that opened the stream.

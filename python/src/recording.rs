@@ -27,8 +27,8 @@ pub(crate) struct Recording {
     file: Mutex<SampleFile>,
 }
 
-/// Where a stretch without a gap begins in the file, how long it is, the index of its first sample in the stream, and when that was
-/// made, in nanoseconds since 1970.
+/// Where a stretch without a gap begins in the file, how long it is, the index of its first sample in the stream, and
+/// when that was made, in nanoseconds since 1970.
 type Segment = (u64, u64, u64, Option<i64>);
 
 #[pymethods]
@@ -140,8 +140,9 @@ impl Recording {
         Ok(array)
     }
 
-    /// Makes the summary of the recording, beside it or in the user's cache, where there is none and it is not small: pictures and
-    /// envelopes of any part are there at once from then on. Takes as long as the disk takes to read the recording.
+    /// Makes the summary of the recording, beside it or in the user's cache, unless it exists or the recording is
+    /// small. Pictures and envelopes of any part are then immediate. Takes as long as the disk needs to read the
+    /// recording.
     fn summarize(&self, py: Python<'_>) -> PyResult<()> {
         let file = py.detach(|| SummarizedFile::open(&self.path)).map_err(of_stream)?;
         loop {
@@ -154,8 +155,8 @@ impl Recording {
         }
     }
 
-    /// The extremes between each of these places and the next, lanes x (columns x 2), from the summary; ``None`` where there is none,
-    /// or it would not be exact.
+    /// The extremes between each of these places and the next, lanes x (columns x 2), from the summary; ``None``
+    /// without a summary, or if it would not be exact.
     fn _known_extremes<'py>(&self, py: Python<'py>, bounds: Vec<u64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if !is_exact(self.format)
             || !bounds.is_sorted()

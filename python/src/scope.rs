@@ -29,7 +29,7 @@ use crate::turns::{Turns, locked};
 /// A stream with a scope, which draws it on request. The base of `grebe.Scope`.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct StreamScope {
-    /// Without what lets anybody in.
+    /// Without the token.
     name: String,
     link: ScopeLink,
     settings: ScopeSettings,
@@ -214,7 +214,7 @@ impl StreamScope {
         }
     }
 
-    /// Ends the reception; what was seen can still be drawn.
+    /// Ends the reception; received samples can still be drawn.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.behind.is_foreign() {
             return Ok(());
@@ -322,8 +322,9 @@ fn status(snapshot: &Snapshot, name: &str) -> SourceStatus {
     }
 }
 
-/// A lane: its name, its unit, what it shows, and the values at its lower and upper edge. It shows columns (a row of minima and one of
-/// maxima, `float32`, not-a-number where nothing is), or, where the last is true, rows of brightness from 0 to 1, the first at the top.
+/// A lane: its name, its unit, its content, and the values at its lower and upper edge. The content is columns (a row
+/// of minima and one of maxima, `float32`, NaN if empty), or, if the last value is true, rows of brightness from 0 to
+/// 1, the first at the top.
 type LaneOf<'py> = (String, String, Bound<'py, PyAny>, f64, f64, bool);
 
 /// Content of a lane.

@@ -32,21 +32,21 @@ pub(crate) struct Sending {
     pub(crate) block: usize,
     /// Whether a block may be filled where it will be read.
     fills_in_place: bool,
-    /// Whose turn it is to write: a whole write of one thread, in whose midst signal handlers run.
+    /// Serializes writes: a write of one thread is undivided, though signal handlers may run during it.
     turns: Turns<()>,
     out: Mutex<Option<Own<Out>>>,
     graph: Turns<Option<Own<Graphs>>>,
-    /// Batches that are filled in place, and those that were, of which Python has an array.
+    /// Batches being filled in place, and filled ones of which Python still has an array.
     pub(crate) filled: Arc<AtomicUsize>,
     copied_blocks: AtomicU64,
 }
 
-/// What one thread at a time writes to, which runs no Python meanwhile.
+/// The sink, which one thread at a time uses, without running Python.
 struct Out {
     writer: FrameWriter,
     pool: BatchPool,
     queue: QueueSender,
-    /// Woken where there is room in the queue, or a chunk.
+    /// Woken when the queue has room, or a chunk is free.
     signal: Arc<Signal>,
     clock: UtcClock,
     description: Description,
@@ -90,7 +90,7 @@ impl Sending {
         let (format, channels) = (writer.format(), writer.channels() as usize);
         let sample_bytes = channels * format.bytes();
         let fills_in_place = sink.pool.is_some();
-        // What a frame holds: in shared memory a chunk, else a datagram.
+        // Size of a frame: a chunk in shared memory, else a datagram.
         let (mut pool, fits) = match sink.pool {
             Some(pool) => {
                 let bytes = pool.chunk_bytes();
@@ -225,7 +225,7 @@ impl Sending {
         self.fills_in_place && (1..=self.block).contains(&samples)
     }
 
-    /// Whether one more batch may be filled where it lies: arrays of a few are all that Python may keep of the stream's memory.
+    /// Whether another batch may be filled in place: Python may keep only a few arrays of the stream's memory.
     pub(crate) fn spares_a_batch(&self) -> bool {
         self.filled.load(Ordering::Relaxed) < FILLED_MAX
     }
@@ -241,7 +241,7 @@ impl Sending {
         self.in_steps(py, Out::acquire)
     }
 
-    /// Sends what was filled in place; false where somebody can still write there: nothing is sent then.
+    /// Sends a block filled in place; returns false, and sends nothing, if another object can still write to it.
     pub(crate) fn send_filled(&self, py: Python<'_>, filled: &Filled, samples: usize) -> PyResult<bool> {
         let _turn = self.turns.lock(py)?;
         let stamp_ns = self.in_steps(py, |out| out.due(samples, self.rate))?;
@@ -263,7 +263,8 @@ impl Sending {
         Ok(true)
     }
 
-    /// Takes steps, each a moment long, until one has a result; between them signal handlers may run, and use the publisher.
+    /// Takes steps, each a moment long, until one has a result; between them signal handlers may run, and use the
+    /// publisher.
     fn in_steps<T: Send>(
         &self,
         py: Python<'_>,
@@ -278,10 +279,10 @@ impl Sending {
         }
     }
 
-    /// Runs no Python, so that it is for a moment.
+    /// Runs no Python, so it is short.
     fn with_out<T>(&self, act: impl FnOnce(&mut Out) -> Result<T, Refused>) -> Result<T, Refused> {
         match &mut *locked(&self.out) {
-            // Who has a turn is not in a fork.
+            // A thread with a turn is not in a forked child.
             Some(out) => out.get_mut().map_err(|_| Refused::Closed).and_then(act),
             None => Err(Refused::Closed),
         }
@@ -399,15 +400,15 @@ impl Out {
 }
 
 const SINK: &str = "sender";
-/// What waits for the sink; the first of them is being sent.
+/// Batches that wait for the sink, including the one being sent.
 const QUEUE_BATCHES: usize = 2;
-/// Where the sink has no memory of its own: what is in hand, what waits, and what the sink keeps.
+/// Chunks for a sink without its own memory: being filled, waiting, and held by the sink.
 const POOL_CHUNKS: usize = 8;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Samples, so that each channel of a frame begins at a multiple of 64 bytes.
 const ALIGN: usize = 64;
-/// Batches of shared memory that Python may have, those that it has only arrays of included: what its producer has for itself
-/// holds twice as many, of which the queue and the sink need the other half.
+/// Maximum batches of shared memory that Python may hold, including those kept only by arrays. The producer's own
+/// pool holds twice as many; the queue and the sink need the other half.
 const FILLED_MAX: usize = 3;
 /// Where a stream ends at the latest, in samples per channel: far from where its index would begin again.
 const INDEX_MAX: u64 = i64::MAX as u64;

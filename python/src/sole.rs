@@ -1,13 +1,14 @@
-//! Whether a block that was filled can be sent as it lies: nobody else may be able to write to its memory.
+//! Whether a filled block can be sent in place: no other object may be able to write to its memory.
 //!
 //! ```text
 //!   variable of the caller --> array --> hidden array --> Memory
 //!             views, exports ----------------^---------------^
 //! ```
 //!
-//! NumPy does not count who sees the memory of an array, but all who do keep an object alive: views of the array keep the hidden
-//! one (a base is the array furthest down of its type), a `memoryview` or a tensor keeps what it was made of. So references tell:
-//! the array may have that of the caller's variable, which becomes read-only with it, and the other two none but each other's.
+//! NumPy does not count the users of an array's memory, but each keeps an object alive: a view keeps the hidden array
+//! (a base is the innermost array of its type), and a `memoryview` or a tensor keeps its source. So reference counts
+//! decide: the array may have the reference of the caller's variable, which becomes read-only with it; the other two
+//! may only have each other's.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -39,8 +40,8 @@ impl Filled {
         Ok(())
     }
 
-    /// Whether nobody can write to the memory of the sealed array any more. For the one thread that has the interpreter, until
-    /// Python runs again.
+    /// Whether nobody can write to the memory of the sealed array any more. For the one thread that has the
+    /// interpreter, until Python runs again.
     pub(crate) fn is_sole(&self, py: Python<'_>) -> PyResult<bool> {
         if !has_gil(py)? || references(&self.memory) > 2 || references(&self.hidden) > 2 {
             return Ok(false);
@@ -49,7 +50,7 @@ impl Filled {
     }
 }
 
-/// Whether nobody but one variable of the function that called has the object, beside who asks.
+/// Whether only one variable of the calling function refers to the object, beside this caller.
 fn is_only_a_variable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = object.py();
     // SAFETY: this thread has the interpreter; both answers are borrowed, or null.
@@ -63,12 +64,12 @@ fn is_only_a_variable(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     };
     let Ok(locals) = locals.cast_into::<PyDict>() else { return Ok(false) };
     let flags: u32 = frame.getattr("f_code")?.getattr("co_flags")?.extract()?;
-    // The variables of a function are copied into a dict, which the frame keeps; those of a module lie in one.
+    // The variables of a function are copied into a dict, which the frame keeps; those of a module are in one.
     let is_copy = flags & CO_OPTIMIZED != 0;
     let variables = locals.iter().filter(|(_, value)| value.is(object)).count();
     let is_only = variables == 1 && references(object.as_unbound()) == 2 + isize::from(is_copy);
     if is_copy && references(locals.as_unbound()) == 2 {
-        // Nobody else has the dict: what it keeps would live as long as the frame.
+        // Nothing else refers to the dict, and its content would live as long as the frame.
         locals.clear();
     }
     Ok(is_only)

@@ -154,7 +154,7 @@ fn place(peak: Peak, cycles_per_sample: impl Fn(f64) -> f64) -> PeakAt {
     (cycles_per_sample(peak.line), peak.dbfs)
 }
 
-/// Writes lines as the bytes of an array's row; not-a-number where there are none.
+/// Writes lines as the bytes of an array's row; NaN without lines.
 fn put(dbfs: Option<&[f32]>, row: &mut [u8]) {
     for (number, bytes) in row.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         *bytes = dbfs.map_or(f32::NAN, |dbfs| dbfs[number]).to_ne_bytes();

@@ -1,11 +1,11 @@
-//! A function of Python's as a stage of a graph, with a thread of its own.
+//! A Python function as a stage of a graph, on its own thread.
 //!
 //! ```text
 //!   batch --> pieces --> function(block) --> arrays, blocks --> frames as long as those that came --> batch
 //! ```
 //!
-//! Frames that it hands on are numbered here: an array goes on where the one before ended, after the gap that its block had; a block
-//! keeps its place, so that what was not handed on is a gap.
+//! The stage numbers its output frames. An array continues where the previous one ended, after the gap of its block.
+//! A block keeps its place, so samples that the function does not return become a gap.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -128,7 +128,7 @@ struct Made {
     format: SampleFormat,
     samples: usize,
     sent: usize,
-    /// Where it stands among the samples that came: a block is where it was.
+    /// Its place among the input samples; a block keeps its place.
     index: Option<u64>,
     /// Samples per channel that are missing before it.
     missing: u64,

@@ -21,7 +21,7 @@ use crate::pieces::Piece;
 use crate::reader::Reader;
 use crate::turns::Turns;
 
-/// A stream that is being received, by threads of its own, until it is closed or nobody has it any more.
+/// A stream that its own threads receive, until it is closed or garbage-collected.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct Stream {
     uri: String,
@@ -122,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// The next block where one is there; ``None`` where none is. Raises ``StopIteration`` at the end.
+    /// The next block; ``None`` if none has arrived. Raises ``StopIteration`` at the end.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<Block>> {
         match self.next(py)? {
             Next::Nothing => Ok(None),

@@ -226,7 +226,7 @@ fn left_out(left_out: &[LeftOut]) -> Vec<(PathBuf, &str)> {
     left_out.iter().map(|it| (PathBuf::from(&*String::from_utf8_lossy(&it.name)), &it.why[..])).collect()
 }
 
-/// Goes to whoever made the ticket, or tells of one and waits for who has it.
+/// Connects to the maker of the ticket, or reports a new ticket and waits for its holder.
 fn met(
     ticket: Option<Ticket>,
     listen: Option<SocketAddr>,

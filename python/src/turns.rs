@@ -1,7 +1,7 @@
 //! A value that one thread at a time works with, and that may run Python meanwhile.
 //!
-//! Python runs whenever an object is made or freed: signal handlers and finalisers may come back to the same value. A plain lock
-//! would wait for its own thread.
+//! Python runs whenever an object is made or freed: signal handlers and finalisers may come back to the same value. A
+//! plain lock would wait for its own thread.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
@@ -31,7 +31,7 @@ struct Line {
 
 /// The value, until it is dropped.
 pub(crate) struct Turn<'a, T> {
-    /// `None` only while it is dropped.
+    /// `None` only while it is being dropped.
     value: Option<MutexGuard<'a, T>>,
     turns: &'a Turns<T>,
 }
@@ -49,8 +49,8 @@ impl<T: Send> Turns<T> {
     /// Waits for the value, without the interpreter; signals end the wait.
     ///
     /// # Errors
-    /// This thread has the value already (a signal handler or a finaliser came back), this process is a fork of the one that made
-    /// the value, or what a signal raises.
+    /// This thread already has the value (in a signal handler or finalizer), this process is a fork of the one that
+    /// made the value, or the exception of a signal handler.
     pub(crate) fn lock(&self, py: Python<'_>) -> PyResult<Turn<'_, T>> {
         self.lock_unless_mine(py)?.ok_or_else(|| {
             Kind::General
@@ -102,7 +102,7 @@ impl<T: Send> Turns<T> {
     }
 }
 
-/// By a thread that waits for nothing else meanwhile, and runs no Python.
+/// For a thread that waits for nothing else meanwhile, and runs no Python.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic ends in an exception; what it left is whole, or closed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,7 @@
-"""What Python may do with arrays of a stream's memory: each of these must leave it as it is, in whatever order.
+"""Uses of arrays in a stream's memory: each must leave that memory intact, in any order.
 
-Run by `test_memory.py`, one at a time, and by `ci/python.sh` under valgrind, all of them: memory that was given back may not be
-looked at, whoever has it by then.
+Run by `test_memory.py`, one at a time, and by `ci/python.sh` under valgrind, all of them: returned memory must not be
+read, whatever uses it by then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command that comes along."""
+"""The command in the wheel."""
 
 from __future__ import annotations
 

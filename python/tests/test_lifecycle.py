@@ -1,4 +1,4 @@
-"""Streams that come and go, in any order and against anybody's will."""
+"""Streams that start and end in any order, at any moment."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ WORK = {
 
 @pytest.mark.parametrize(("what", "times"), [("streams", 200), ("graphs", 40), ("scopes", 40), ("transfers", 40)])
 def test_ctrl_c_at_any_moment_is_a_keyboard_interrupt(what: str, times: int, tmp_path: pathlib.Path) -> None:
-    """Each somewhere between a wait, a copy, a write and an array that is freed."""
+    """Each thread is in a wait, a copy, a write, or frees an array."""
     program = """
         import grebe, numpy as np, os, signal, sys
         hits, is_armed, is_pending = 0, False, False

@@ -1,4 +1,4 @@
-"""Arrays of a stream's memory, in processes of their own: what is wrong with memory may end one."""
+"""Arrays in a stream's memory, each test in its own process, because a memory fault may end it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FORMATS = ["i8", "u8", "i16", "i32", "f32", "f64", "ci8", "cu8", "ci16", "cf32"]
 
 
 def ramp(out: grebe.Publisher, first: int, n: int) -> np.ndarray:
-    """Samples that say where they stand, channel by channel."""
+    """Samples that encode their channel and index."""
     index = np.arange(first, first + n)
     rows = np.stack([index + channel for channel in range(out.channels)])
     if out.dtype.names:

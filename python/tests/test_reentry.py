@@ -73,7 +73,7 @@ def test_a_handler_closes_the_stream_that_is_read() -> None:
 
 
 def test_python_that_runs_in_the_midst_of_a_read_comes_back_in() -> None:
-    """As a finaliser does, which the collector of garbage runs wherever an object is made; here it is an error's making."""
+    """As a finaliser, which the garbage collector may run at any allocation; here at that of an error."""
     said = run("""
         def gap_error(found, made=grebe._errors._gap_error):
             for use in [stream.stats, stream.poll, stream.close]:
@@ -100,7 +100,7 @@ def test_python_that_runs_in_the_midst_of_a_read_comes_back_in() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 def test_a_fork_while_other_threads_read_and_write() -> None:
-    """A child has their locks as they were, and nobody who gives them back."""
+    """A child inherits held locks, and no thread releases them."""
     run("""
         out = grebe.publish(uri, rate=0.1, dtype="i16", pace=True)
         stream = grebe.open(uri)

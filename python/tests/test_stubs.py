@@ -19,7 +19,7 @@ GIVEN = {"__doc__", "__module__", "__new__", "__ne__", "__lt__", "__le__", "__gt
 
 
 def parameters(node: ast.FunctionDef) -> list[tuple[str, str, bool]]:
-    """Names, kinds, and which may be left out."""
+    """Names, kinds, and which are optional."""
     given = node.args
     positional = [*given.posonlyargs, *given.args]
     required = len(positional) - len(given.defaults)

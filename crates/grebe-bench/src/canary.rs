@@ -90,7 +90,7 @@ fn bounce(part: Duration) -> Reading {
             thread::sleep(Duration::from_micros(50));
         }
         let (mut best, mut at) = (f64::INFINITY, 0);
-        // The best of several parts: a part in which a thread was put off the core says nothing about distance.
+        // The best of several parts, because a preempted thread says nothing about the distance of cores.
         for _ in 0..PARTS {
             let (began, first) = (Instant::now(), at);
             while began.elapsed() < part {
@@ -139,7 +139,7 @@ impl Ball {
 
 const STOP: u64 = u64::MAX;
 const PARTS: u32 = 5;
-/// The other side runs; even, so that it is nobody's turn.
+/// The other side runs; even, so that it is neither side's turn.
 const READY: u64 = STOP - 1;
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ pub enum Error {
     /// A request for something that does not exist or makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// Something is missing here, without which nothing can be measured, or two sides that should have done the same did not.
+    /// Something is missing here, without which nothing can be measured, or two sides that should have done the same
+    /// did not.
     #[error("{0}")]
     Failed(String),
     /// A process or thread of a run failed.
@@ -70,7 +71,7 @@ impl Error {
     }
 }
 
-/// Those of `all` that are named, in the order of `all`, or all where no name is given.
+/// The named entries of `all`, in its order; all of them without names.
 pub(crate) fn choose<T: Clone>(
     all: &[T],
     name_of: impl Fn(&T) -> &str,

@@ -51,7 +51,7 @@ pub enum Part {
 /// Measures everything that the options name.
 ///
 /// # Errors
-/// Where a graph fails, or what it did is not what its baseline did.
+/// If a graph fails, or its work differs from its baseline's.
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
     let Runs { duration, repeats } = options.runs;
     let parts = if options.parts.is_empty() { Part::value_variants() } else { &options.parts };

@@ -28,7 +28,8 @@ pub(crate) enum Handling {
     Copy,
 }
 
-/// The fastest of the [`RINGS`]; each runs the stream without its rate for `duration`, or [`RUN_MAX`] where that is shorter.
+/// The fastest of the [`RINGS`]; each runs the stream without its rate for `duration`, or [`RUN_MAX`] where that is
+/// shorter.
 pub(crate) fn run(
     stream: Stream,
     block: u32,
@@ -77,11 +78,11 @@ fn handed(plan: &Plan, works: &[Work], handling: Handling, chunks: usize) -> Res
     })
 }
 
-/// Chunks that go round. Their locks are never contended: the indices say whose each is.
+/// Chunks in a ring. Their locks are never contended, because the indices assign each to one side.
 struct Ring {
     chunks: Vec<Mutex<Chunk>>,
     chunk_bytes: usize,
-    /// Chunks written so far, and chunks read so far; on cache lines of their own.
+    /// Number of chunks written, and read, on separate cache lines.
     tail: Line,
     head: Line,
 }
@@ -175,8 +176,8 @@ fn consume(ring: &Ring, mut checkers: Vec<Checker>, handling: Handling) -> Vec<S
 const RUN_MAX: Duration = Duration::from_millis(100);
 /// Bytes of frames that are handed over at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Chunks that go round, 1 to 16 MiB of them. Which is best is the machine's: memory that the other core has read is written fast
-/// only once it has left that core's own cache, and slowly again where it has left the one that both share.
+/// Chunks in the ring, 1 to 16 MiB in total. The best number depends on the machine: memory that the other core has
+/// read is fast to write only once it has left that core's own cache, and slow again once it has left the shared one.
 const RINGS: [usize; 4] = [16, 48, 96, 256];
 
 #[cfg(test)]

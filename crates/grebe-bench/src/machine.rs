@@ -26,8 +26,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Runs each of `kinds` once per round, so that all see the same minutes of the machine; the median run of each. A run of the
-    /// machine's own limit is none of them: the others of its round are measured by it.
+    /// Runs each of `kinds` once per round, so that all see the same minutes of the machine; the median run of each.
+    /// A run of the machine's own limit is none of them: the others of its round are measured by it.
     pub(crate) fn medians<K>(
         &self,
         repeats: u16,
@@ -46,7 +46,7 @@ impl Machine {
         Ok(runs.into_iter().filter_map(StreamRun::median).collect())
     }
 
-    /// One run of each kind, in the state asked for, if that comes in time.
+    /// One run of each kind in the requested state, if that occurs in time.
     fn round(
         &self,
         until: Instant,

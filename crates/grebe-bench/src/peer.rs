@@ -1,5 +1,5 @@
-//! The processes of a run: started by the one that measures, none outlives it. A task goes to a process as a line of JSON on its
-//! standard input, and each answer comes as a line of JSON, `{"Ok": ...}` or `{"Err": "why"}`, on its standard output.
+//! The processes of a run: the measuring process starts them, and none outlives it. A process gets its task as a line
+//! of JSON on standard input, and answers with lines of JSON, `{"Ok": ...}` or `{"Err": "why"}`, on standard output.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -83,7 +83,7 @@ impl Peer {
         let (told, answers) = mpsc::channel();
         thread::spawn(move || {
             let lines = stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines);
-            // Until it is gone, or nobody listens any more.
+            // Until it ends, or the receiver is gone.
             lines.map_while(|line| line.ok()).try_for_each(|line| told.send(line))
         });
         let text = serde_json::to_string(&(T::BENCH, task)).map_err(|error| Error::peer(side, error))?;
@@ -153,14 +153,14 @@ pub(crate) fn say(answer: &impl Serialize) -> Result<()> {
     say_either(&Answer::Ok(answer))
 }
 
-/// Tells it that, or what went wrong.
+/// Sends the result, or the error.
 pub(crate) fn say_either<T: Serialize>(answer: &Answer<T>) -> Result<()> {
     let text = serde_json::to_string(answer).map_err(|error| Error::peer("task", error))?;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Error::io("answer"))
 }
 
-/// Ends this process when standard input ends: whoever started it is gone.
+/// Ends this process when standard input ends, because its parent is gone.
 pub(crate) fn end_with_input() {
     thread::spawn(|| {
         wait_for_end_of_input();

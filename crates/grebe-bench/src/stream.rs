@@ -23,7 +23,7 @@ pub(crate) struct Stream {
     pub format: SampleFormat,
     /// Channels per frame.
     pub channels: u32,
-    /// Samples per channel and frame; `None`: what fits.
+    /// Samples per channel and frame; `None`: as many as fit.
     pub block: Option<u32>,
     /// Millions of samples per second and channel; `None`: as fast as it goes.
     pub target_msps: Option<f64>,

@@ -43,7 +43,7 @@ mod cores {
 
 pub(crate) use cores::{cores, go_back, stay_on};
 
-/// The first and the last core that this thread may use, which are one where there is one.
+/// The first and the last core of this thread's affinity; equal if there is only one.
 pub(crate) fn two_cores() -> Option<(usize, usize)> {
     let all = cores();
     Some((*all.first()?, *all.last()?))
@@ -63,13 +63,13 @@ pub(crate) fn now_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Processor time of this thread so far, where the system tells it (Linux).
+/// CPU time of this thread so far, if the system reports it (Linux).
 pub(crate) fn thread_cpu() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
 }
 
-/// Processor time of this process so far, all its threads; `None` where it is not told.
+/// CPU time of all threads of this process so far; `None` if not reported.
 pub(crate) fn process_cpu() -> Option<Duration> {
     #[cfg(unix)]
     {

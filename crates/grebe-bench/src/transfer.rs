@@ -1,5 +1,5 @@
-//! Files over long distances: links in the simulator and over an emulator, shares of a path, and two processes on this machine,
-//! each beside TCP on the same path in the same run.
+//! Files over long distances: links in the simulator and over an emulator, shares of a path, and two processes on
+//! this machine, each beside TCP on the same path in the same run.
 
 mod emulated;
 mod link;
@@ -20,11 +20,11 @@ pub(crate) use {options::TransferTask, peers::peer};
 use crate::error::{Error, Result};
 use crate::row::Tell;
 
-/// Measures everything that the options name.
+/// Measures the selected parts.
 ///
 /// # Errors
-/// [`Error::Usage`]; [`Error::Cancelled`]; where something is missing without which nothing can be measured, a process fails, or
-/// a file came that is not the one that was sent.
+/// [`Error::Usage`]; [`Error::Cancelled`]; if a required program is missing, a process fails, or a received file
+/// differs from the sent one.
 pub fn run(options: &Options, tell: Tell) -> Result<()> {
     // Unknown names are errors before the measurement.
     let links = link::chosen(&options.only)?;

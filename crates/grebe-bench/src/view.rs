@@ -52,7 +52,7 @@ fn measure(
     let uri = match transport {
         "shm" => format!("shm://bench-view-{}", std::process::id()),
         "pipe" => "pipe:".to_owned(),
-        // A port that is likely to be free: one of those that nobody registers.
+        // A port that is probably free, from the unregistered range.
         _ => format!("udp://127.0.0.1:{}", 49_152 + std::process::id() % 16_000),
     };
     let mut generator = grebe();

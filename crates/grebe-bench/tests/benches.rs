@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs, and gives what was printed as JSON and said on standard error.
+/// Runs it; returns its JSON output and its standard error.
 fn measured(arguments: &[&str]) -> (Vec<Value>, String) {
     let output = run(&[arguments, &["--json"]].concat());
     let said = text(&output.stderr);
@@ -96,7 +96,7 @@ fn two_processes_hand_over_a_file_beside_plain_tcp() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "nothing is left behind");
 }
 
-/// Two namespaces and a wire between them, without delay or loss: what is tested is who starts, ends and removes what.
+/// Two namespaces and a wire between them, without delay or loss: the test checks who starts, ends and removes them.
 #[cfg(target_os = "linux")]
 const EMULATOR: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = --name ] && name=$2; shift; done

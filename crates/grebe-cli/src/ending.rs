@@ -124,7 +124,7 @@ fn fail_in_json(error: &str, status: u8) {
     let _ = output::json(&json!({ "error": error, "exit_status": status }));
 }
 
-/// Options of the other side of a transfer, and what this one has.
+/// Options of the other side of a transfer, with the advice for this side.
 const OTHER_SIDE: [(&str, &str, &str); 2] = [
     ("recv", "--to", "recv has --from, for the ticket of the sender"),
     ("send", "--from", "send has --to, for the ticket of the receiver"),

@@ -74,7 +74,7 @@ fn crash(panic: &PanicHookInfo<'_>, words: &str) -> String {
     anonymous(&text)
 }
 
-/// Writes a report beside those of earlier crashes; a file that exists stays as it is.
+/// Writes a report beside earlier ones, and never replaces a file.
 fn write_crash(folder: &Path, text: &str) -> io::Result<PathBuf> {
     let mut number = 0;
     loop {
@@ -132,7 +132,7 @@ fn names() -> Vec<(String, &'static str)> {
     names
 }
 
-/// Replaces a name where it is a word of its own.
+/// Replaces a name if it is a whole word.
 fn replace_word(text: &str, name: &str, instead: &str) -> String {
     let is_part = |next: Option<char>| next.is_some_and(char::is_alphanumeric);
     let mut replaced = String::with_capacity(text.len());

@@ -20,7 +20,7 @@ pub(crate) fn build() -> String {
     format!("{commit}{} build for {TARGET}", env!("GREBE_PROFILE"))
 }
 
-/// The features, and those that were left out.
+/// The included features, and the others.
 pub(crate) fn features() -> String {
     let named = |is_built_in| {
         let names: Vec<_> =

@@ -142,7 +142,7 @@ fn unmet(error: grebe_connection::Error) -> anyhow::Error {
     let is_stopped = matches!(error, grebe_connection::Error::Cancelled);
     let error = anyhow::Error::from(error);
     if is_stopped {
-        error.context("stopped before the other side came: no file was transferred")
+        error.context("stopped before the other side connected: no file was transferred")
     } else {
         error
     }
@@ -233,7 +233,7 @@ pub(crate) fn size(bytes: u64) -> String {
     Engineering::new(bytes as f64, "B").to_string()
 }
 
-/// Rate of what has arrived at the receiver lately.
+/// Recent rate of arrival at the receiver.
 #[derive(Default)]
 struct ArrivalRate {
     seen: VecDeque<(Instant, u64)>,
@@ -337,7 +337,7 @@ fn read_ticket() -> Result<Zeroizing<String>> {
     let mut word = Zeroizing::new(String::new());
     stdin.lock().read_line(&mut word).context("cannot read the ticket from standard input")?;
     if word.trim().is_empty() {
-        return Err(Usage("no ticket came on standard input".into()).into());
+        return Err(Usage("no ticket on standard input".into()).into());
     }
     Ok(word)
 }
@@ -389,7 +389,7 @@ mod tests {
     fn the_rate_is_of_the_last_seconds() {
         let (began, mut rate) = (Instant::now(), ArrivalRate::default());
         let mut at = |second: u64, bytes| rate.at(began + Duration::from_secs(second), bytes);
-        assert_eq!(at(0, 5_000), 0.0, "what was there before is no rate");
+        assert_eq!(at(0, 5_000), 0.0, "earlier bytes do not count");
         assert_eq!(at(1, 6_000), 1_000.0);
         assert_eq!(at(11, 6_000), 0.0, "nothing came for ten seconds");
         assert_eq!(at(12, 8_200), 200.0);

@@ -1,11 +1,11 @@
 //! Estimates offset and drift of another clock from exchanges, with an interval that contains both.
 //!
-//! With `o(t) = theirs(t) - t`, an exchange proves `o(sent) <= there - sent` and `o(back) >= answered -
-//! back`. Clocks do not run backwards, and messages do not arrive before they were sent. A clock with a
-//! constant drift `b` is a line. The lines between all bounds of the last exchanges form a polygon in
-//! (offset, drift). Its extent is the interval, and its middle is the estimate. Only the convex hulls of the
-//! bounds can touch such a line: the lower hull of the upper bounds and the upper hull of the lower ones. The
-//! bounds of old exchanges are widened by the possible change of the drift.
+//! With `o(t) = theirs(t) - t`, an exchange proves `o(sent) <= there - sent` and `o(back) >= answered - back`. Clocks
+//! do not run backwards, and messages do not arrive before they were sent. A clock with a constant drift `b` is a
+//! line. The lines between all bounds of the last exchanges form a polygon in (offset, drift). Its extent is the
+//! interval, and its middle is the estimate. Only the convex hulls of the bounds can touch such a line: the lower
+//! hull of the upper bounds and the upper hull of the lower ones. The bounds of old exchanges are widened by the
+//! possible change of the drift.
 
 use std::collections::VecDeque;
 
@@ -104,7 +104,7 @@ impl Estimator {
         self.echoes.len()
     }
 
-    /// Whether there are no exchanges.
+    /// Whether it lacks exchanges.
     pub fn is_empty(&self) -> bool {
         self.echoes.is_empty()
     }

@@ -143,7 +143,7 @@ fn a_thousand_links_together_hold_nearly_always() {
         worst = worst.min(f64::from(held.newest.min(held.told)) / f64::from(held.looked.max(1)));
     }
     println!(
-        "of {looked} intervals {newest} have the truth in them, and {told} of those that were told; {worst:.3} of the worst link's"
+        "of {looked} intervals, {newest} contain the truth, and so do {told} of the published ones; {worst:.3} of the worst link's"
     );
     assert!(u64::from(newest.min(told)) * 1_000 >= u64::from(looked) * 998, "{newest}, {told} of {looked}");
 }

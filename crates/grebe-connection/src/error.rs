@@ -58,7 +58,7 @@ pub enum Error {
     #[error("stopped")]
     Cancelled,
     /// Nobody connected before the ticket expired.
-    #[error("nobody came while the ticket was good; make a new one")]
+    #[error("the ticket expired unused; make a new one")]
     Expired,
     /// The peer violates the protocol, so this side stops.
     #[error("the other side breaks the protocol: {what}; is it grebe, of the same version?")]
@@ -115,9 +115,7 @@ impl From<grebe_relay::Error> for Error {
 fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "it has everything",
-        Verdict::Taken => "somebody else used the ticket first; it is good once",
-        Verdict::Cancelled => {
-            "it was told to stop, or could not read; the same files sent again go on from here"
-        }
+        Verdict::Taken => "another peer used the ticket first; a ticket is good once",
+        Verdict::Cancelled => "it was stopped, or could not read; send the same files again to resume",
     }
 }

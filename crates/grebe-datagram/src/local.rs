@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use crate::socket::listen_tcp;
 
 /// Addresses under which others reach a socket bound at `bound`, IPv6 first. For the unspecified address,
-/// excludes host-local ones unless there are no others.
+/// excludes host-local ones unless all are host-local.
 pub fn own_addresses(bound: SocketAddr) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];

@@ -52,7 +52,7 @@ impl Sender {
     /// Makes a sender to one destination. Connected sockets are faster (11 % with `sendmmsg` at 1400 bytes).
     ///
     /// # Errors
-    /// [`Error::Open`] if the socket cannot be opened or there is no route to `peer`.
+    /// [`Error::Open`] if the socket cannot be opened or a route to `peer` is missing.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self> {
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let mut sender = Self::open(SocketAddr::new(any, 0), options)?;

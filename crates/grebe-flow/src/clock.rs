@@ -58,7 +58,7 @@ pub(crate) struct LatencyMeter {
 
 impl LatencyMeter {
     pub(crate) fn new(counts: Arc<StageCounts>) -> Self {
-        // These constants are valid bounds. Without a histogram there are no figures.
+        // These constants are valid bounds. Without a histogram, figures are missing.
         let histogram = Histogram::new_with_bounds(1_000, LONGEST.as_nanos() as u64, 2).ok();
         Self { histogram, totals: LatencyTotals::default(), published_ns: monotonic_ns(), counts }
     }

@@ -64,7 +64,7 @@ impl StageBench {
     /// The stage's own error.
     pub fn feed(&mut self, batch: Batch) -> Result<Vec<Batch>, Error> {
         if let Some(feed) = &self.feed {
-            // Fails only if the stage has ended, and then there is no output.
+            // Fails only if the stage has ended, and then no output follows.
             let _ = feed.send(batch);
         }
         self.stepper.run()?;

@@ -164,7 +164,7 @@ async fn a_task_that_stands_still_under_block_does_not_keep_a_graph_from_stoppin
     let snapshot = tokio::task::spawn_blocking(|| running.stop()).await.unwrap().unwrap();
     let made = snapshot.stage("source").unwrap().frames_out;
     let seen = drain(&mut batches).await.len() as u64 + 1;
-    assert_eq!(seen + batches.counts().1, made, "what was taken, and what was given up");
+    assert_eq!(seen + batches.counts().1, made, "received and dropped batches");
     assert!(made < 1_000);
 }
 
@@ -258,7 +258,7 @@ fn a_thread_takes_every_batch_and_waits_for_the_next() {
     assert!(batches.try_next().is_none() && batches.is_ended());
     assert!(running.wait_timeout(Duration::from_secs(30)));
     assert!(matches!(running.take_error(), Some(Error::Stage { stage, .. }) if stage == "source"));
-    assert!(running.take_error().is_none(), "it is told once");
+    assert!(running.take_error().is_none(), "the error is reported once");
 }
 
 #[test]

@@ -191,7 +191,7 @@ impl StreamTracker {
         self.position.as_ref().map(|position| position.sample_index)
     }
 
-    /// A tracker of the same stream, as it comes on by another way: what is missing in between is counted, and nothing else yet.
+    /// A tracker of the same stream on its next path: it counts losses from here on.
     ///
     /// ```
     /// use grebe_frame::{Header, StreamTracker};
@@ -293,7 +293,7 @@ impl StreamTracker {
 
     fn begin(&mut self, arrival: Arrival, header: &Header) -> Arrival {
         self.counts.streams += 1;
-        // The same total tells who joins late of drops that it was not there for.
+        // The same total tells a late reader about drops before it joined.
         if header.sequence == 0 && header.sg_drops_total == header.first_sample_index {
             let drops = header.sg_drops_total;
             self.counts.generator_samples = self.counts.generator_samples.saturating_add(drops);
@@ -311,7 +311,7 @@ impl Default for StreamTracker {
     }
 }
 
-/// Where the stream stands: behind the newest frame.
+/// The stream's position after the newest frame.
 #[derive(Debug, Clone)]
 struct Position {
     sequence: u64,
@@ -324,7 +324,7 @@ struct Position {
 }
 
 impl Position {
-    /// Whether the frame's samples can go on with those before it.
+    /// Whether the frame's samples can continue the previous ones.
     #[inline]
     fn is_alike(&self, header: &Header) -> bool {
         header.channel_count == self.channel_count && header.format == self.format

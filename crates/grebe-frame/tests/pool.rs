@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 256;
 #[repr(align(64))]
 struct Lent([u8; 2 * CHUNK_BYTES]);
 
-// SAFETY: boxed where it is used, so it stays where it is; aligned to 64 bytes; nothing writes to it after it was made.
+// SAFETY: boxed, so it stays in place; aligned to 64 bytes; nothing writes to it after its creation.
 unsafe impl Memory for Lent {
     fn base(&self) -> NonNull<u8> {
         NonNull::from(&self.0).cast()

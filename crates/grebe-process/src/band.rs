@@ -70,7 +70,7 @@ impl Band {
         let Self { centre_hz, bandwidth_hz, rate_hz } = self;
         let wrong = |what: String| Err(Error::Takes { what });
         if !(input_hz > 0.0 && input_hz.is_finite()) {
-            return wrong("the sample rate is unknown, without which there is no band: name it".to_owned());
+            return wrong("the sample rate is unknown, and a band needs it: name it".to_owned());
         }
         if !(bandwidth_hz > 0.0 && bandwidth_hz.is_finite() && centre_hz.is_finite()) {
             return wrong(format!(

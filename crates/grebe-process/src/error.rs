@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// Error in the generation or processing of samples. The message names the setting or the samples, and what to do.
+/// Error in the generation or processing of samples. The message names the setting or the samples, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]

@@ -43,7 +43,7 @@ impl Grid {
             let must = "give a rate above 0, and at most 64 times that of the input, at least a thousand millionth of it";
             return Err(crate::Error::Setting { what: "rate", got, must });
         }
-        // Doubling is exact. What is left of a fraction then is less than a float can tell.
+        // Doubling is exact. The remaining fraction is below the precision of a float.
         let (mut num, mut den) = (input_hz, output_hz);
         while (num.fract() != 0.0 || den.fract() != 0.0) && num.max(den) < TERM_MAX / 2.0 {
             (num, den) = (num * 2.0, den * 2.0);
@@ -58,7 +58,7 @@ impl Grid {
         Self { offset: i128::from(first) * self.den, ..self }
     }
 
-    /// Whole input index of an output, and the fraction behind it.
+    /// Whole input index of an output, and the fraction after it.
     pub fn position(&self, output: i64) -> (i64, f64) {
         let (whole, rest) = self.place(output);
         (whole, rest as f64 / self.den as f64)
@@ -71,7 +71,7 @@ impl Grid {
         n.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Rate of the outputs: the one that was asked for, or the nearest one that the grid has.
+    /// Rate of the outputs: the requested one, or the nearest one of the grid.
     pub(crate) fn rate_hz(&self, input_hz: f64, asked_hz: f64) -> f64 {
         let exact_hz = input_hz / self.spacing();
         if (exact_hz / asked_hz - 1.0).abs() < 4.0 * f64::EPSILON { asked_hz } else { exact_hz }

@@ -1,7 +1,7 @@
-//! How fast a table of comma-separated values becomes a recording, beside a crate that takes its lines apart and no more, in turns. Times
-//! are those of the processor, all threads and the system's part included: other load changes them little.
+//! Import rate of comma-separated tables, in turns with a crate that only splits lines. Times are CPU times of all
+//! threads, including the system's part, because other load changes them little.
 //!
-//! `cargo bench -p grebe-recording --bench table [-- FOLDER [MEGABYTES]]`; without a folder it is the system's temporary one.
+//! `cargo bench -p grebe-recording --bench table [-- FOLDER [MEGABYTES]]`; the default is the system's temporary folder.
 
 use std::fs::{self, File};
 use std::hint::black_box;

@@ -30,7 +30,7 @@ pub(crate) struct Asked {
 pub(crate) struct Chosen {
     /// From 0.
     pub(crate) number: usize,
-    /// 0: nothing says it.
+    /// 0: unknown.
     pub(crate) rate_hz: f64,
     pub(crate) notes: Vec<String>,
 }

@@ -15,7 +15,7 @@ pub(super) enum Bytes {
     Striped(Striped),
 }
 
-/// Files whose stretches follow each other by turns, as one.
+/// Several files in stripes, read as one.
 #[derive(Debug)]
 pub(super) struct Striped {
     files: Vec<FileReader>,

@@ -7,7 +7,7 @@
 //!      ^                            v
 //!      +------ Pool of blocks <-- DiskFile: how much of it is written
 //! ```
-//! A [`Tap`] lends the blocks to somebody else as well, who may be late.
+//! A [`Tap`] also lends the blocks to a second reader, which may be late.
 //!
 //! The producer fills blocks and lends them to the engine. It waits only when all blocks are lent, so the
 //! granted memory covers a stall of the disk. The page cache cannot do that: it accepts everything up to a
@@ -50,7 +50,7 @@ pub use self::measure::{DiskMeasure, measure_disk};
 pub(super) use self::sums::{SUMMED_BYTES, Summed};
 pub(super) use self::tap::{Lag, Tap, Tapped};
 
-/// Bytes that this user may still write to the file system of a folder; `None` if the system does not tell.
+/// Free bytes for this user on the file system of a folder; `None` if unknown.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
     free_bytes_of(&File::open(folder).ok()?)
 }

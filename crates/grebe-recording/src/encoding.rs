@@ -54,7 +54,7 @@ impl Encoding {
         Self::known(&name, Order::Little).or_else(|| ordered("be", Order::Big)).or_else(little)
     }
 
-    /// By a name that says nothing of the order.
+    /// Parses a name without a byte order.
     fn known(name: &str, order: Order) -> Option<Self> {
         let format = match name {
             "cfile" | "fc32" | "complex" => SampleFormat::Cf32,
@@ -75,7 +75,7 @@ impl Encoding {
     /// Supported formats, for messages.
     pub fn names() -> String {
         let all = SampleFormat::ALL.map(SampleFormat::name).join(", ");
-        format!("one of {all}, i24, u16, u32, ci32, cu16, cf64, with be behind it for big-endian")
+        format!("one of {all}, i24, u16, u32, ci32, cu16, cf64, with be after it for big-endian")
     }
 
     /// Pairs of such numbers, I and Q, as one complex sample.
@@ -102,7 +102,7 @@ impl Encoding {
         self.stored.is_none() || self == Self::I24
     }
 
-    /// The bits that a component uses, where they are not those of its format in a stream.
+    /// Number of bits that a component uses, if it differs from its format in a stream.
     pub fn bits(self) -> Option<u32> {
         self.stored.and_then(Stored::bits)
     }
@@ -126,8 +126,8 @@ impl Encoding {
         self.swap(out);
     }
 
-    /// Puts the samples of one of `channels` channels into their places among the others, little-endian: [`swap`](Self::swap) comes
-    /// when all are there. Only what [is written](Self::is_written).
+    /// Writes the samples of one of `channels` channels to their interleaved places, little-endian; call
+    /// [`swap`](Self::swap) once all channels are there. Only for encodings that can be [written](Self::is_written).
     pub fn put(self, samples: &[u8], channel: usize, channels: usize, file: &mut [u8]) {
         match self.sample_bytes() {
             1 => into_file::<1, 1>(samples, channel, channels, file, |sample| sample),

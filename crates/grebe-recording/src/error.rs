@@ -29,10 +29,10 @@ pub enum Error {
     /// A file without samples.
     #[error("{} holds no samples", path.display())]
     Empty { path: PathBuf },
-    /// A file is not what its name or its metadata say: truncated, changed, of another format.
+    /// A file that contradicts its name or its metadata: truncated, changed, of another format.
     #[error("{} {what}", path.display())]
     Content { path: PathBuf, what: String },
-    /// A name or a field of a file cannot be read, or says what cannot be.
+    /// An invalid name, or an invalid field of a file.
     #[error("{}: {what}", path.display())]
     Field { path: PathBuf, what: String },
     /// A stream that became another in the middle of a recording.
@@ -52,8 +52,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Maps the system's error if a file cannot be opened, read or created: `map_err(Error::file("open",
-    /// path))`.
+    /// Maps the system's error if a file cannot be opened, read or created: `map_err(Error::file("open", path))`.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::File { action, path: path.clone(), source }
@@ -71,7 +70,7 @@ impl Error {
         }
     }
 
-    /// A field of a file that says what cannot be.
+    /// An invalid value of a field.
     pub(crate) fn field(path: &Path, field: &str, got: impl std::fmt::Display, must: &str) -> Self {
         Self::Field { path: path.into(), what: format!("{field} is {got}: {must}") }
     }

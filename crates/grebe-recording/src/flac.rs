@@ -24,7 +24,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let (path, asked_hz) = path_and_rate(written)?;
     let malformed = |flaw: Flaw| Error::Content {
         path: path.clone(),
-        what: format!("is no FLAC that can be read: {flaw}"),
+        what: format!("is not a readable FLAC file: {flaw}"),
     };
     let source = MediaSourceStream::new(Box::new(unpacked::open(&path)?), Default::default());
     let mut reader = FlacReader::try_new(source, Default::default()).map_err(malformed)?;
@@ -35,7 +35,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let channels = parameters.channels.as_ref().map_or(0, |channels| channels.count());
     let bits = parameters.bits_per_sample.filter(|bits| (1..=32).contains(bits)).unwrap_or(32);
     if channels == 0 {
-        return Err(malformed(Flaw::DecodeError("it says no channels")));
+        return Err(malformed(Flaw::DecodeError("it has no channel count")));
     }
     let mut decoder = FlacDecoder::try_new(&parameters, &Default::default()).map_err(malformed)?;
     let mut flaw = None;
@@ -193,9 +193,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.flac");
         let whole = flac(16, 8_000, &[&[1; 400]]);
-        for (bytes, says) in
-            [(&b"fLaC"[..], "is no FLAC"), (b"OggS", "is no FLAC"), (&whole[..42], "is no FLAC")]
-        {
+        for (bytes, says) in [
+            (&b"fLaC"[..], "is not a readable FLAC"),
+            (b"OggS", "is not a readable FLAC"),
+            (&whole[..42], "is not a readable FLAC"),
+        ] {
             std::fs::write(&path, bytes).unwrap();
             let error = SampleFile::open(&path).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

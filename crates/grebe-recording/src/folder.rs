@@ -23,7 +23,8 @@ pub(super) fn what_is_in(folder: &Path) -> String {
     }
 }
 
-/// Whether it is opened as a recording, and not as a part of one: samples beside their metadata, or a channel of a collection.
+/// Whether it is opened as a recording, and not as a part of one: samples beside their metadata, or a channel of a
+/// collection.
 fn is_whole(path: &Path) -> bool {
     let (Some(name), Some(extension)) = (path.file_stem(), path.extension()) else { return false };
     let name = name.to_string_lossy();
@@ -71,7 +72,7 @@ mod tests {
         fs::create_dir(folder.path().join("folder.wav")).unwrap();
         assert_eq!(newest().as_deref(), Some("alone_ch1.sigmf-meta"));
         assert!(said().ends_with("alone_ch1.sigmf-meta"), "{}", said());
-        // All channels of a recording whose recorder was cut off while it replaced what ties them together.
+        // All channels of a recording whose recorder was killed while it replaced the collection.
         let global = r#"{"core:datatype": "ri16_le", "core:version": "1.2.0", "core:collection": "cut"}"#;
         for name in ["cut_ch1.sigmf-meta", "cut_ch2.sigmf-meta"] {
             write(name);

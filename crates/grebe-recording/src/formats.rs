@@ -14,17 +14,16 @@ use crate::{
 };
 
 /// Supported formats, for the message about another one.
-const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .flac, .npy, .npz, .mat, .sr, .sdriq, .uff, raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32), and each of them with .gz or .zst behind it";
+const KNOWN: &str = ".sigmf-meta, .sigmf-data, .sigmf-collection, .sigmf, .wav, .flac, .npy, .npz, .mat, .sr, .sdriq, .uff, raw samples (.cf32, .cu8, .s16, ... or x.bin?format=cf32), and each of them with .gz or .zst after it";
 
 impl SampleFile {
-    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or
-    /// `.npy`. A recording in an archive of several is named as if the archive were a folder:
-    /// `x.sigmf/one/one.sigmf-meta`. For raw samples the name states the format: `x.cu8?rate=2.4M`,
-    /// `x.bin?format=cf32&channels=2&frequency=100M`.
+    /// Opens a recording: `.sigmf-meta`, `.sigmf-data`, `.sigmf-collection`, a `.sigmf` archive, `.wav` or `.npy`. A
+    /// recording in an archive of several is named as if the archive were a folder: `x.sigmf/one/one.sigmf-meta`. For
+    /// raw samples the name states the format: `x.cu8?rate=2.4M`, `x.bin?format=cf32&channels=2&frequency=100M`.
     ///
     /// # Errors
-    /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot be read. A
-    /// truncated WAV opens as far as it goes, which a note says.
+    /// An [`Error`] that names the file, where it is missing, empty, contradicts itself, or is of a kind that cannot
+    /// be read. A truncated WAV opens as far as it goes, which a note says.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         Ok(sigmf::with_those_beside(path, Self::open_alone(path)?))
@@ -42,10 +41,7 @@ impl SampleFile {
             Some(Kind::SigMf) => match path_query::split(path) {
                 (plain, Some(_)) => Err(Error::Field {
                     path: path.into(),
-                    what: format!(
-                        "its metadata say what the samples are: name it '{}' alone",
-                        plain.display()
-                    ),
+                    what: format!("its metadata describe the samples: name it '{}' alone", plain.display()),
                 }),
                 (plain, None) => sigmf::open(&plain),
             },
@@ -71,7 +67,7 @@ impl SampleFile {
     }
 
     /// The file that opens a SigMF recording of this name, with or without an extension: the collection if
-    /// there is one, else the metadata. `None` if there is no such recording.
+    /// there is one, else the metadata. `None` if the recording does not exist.
     pub fn named(path: &Path) -> Option<PathBuf> {
         let base = sigmf::Base::of(path);
         [base.collection(), base.meta()].into_iter().find(|file| file.is_file())
@@ -90,11 +86,11 @@ impl SampleFile {
         sigmf::open_arriving(path, place)
     }
 
-    /// The recordings that a path names, to be opened one by one: all those of a `.sigmf` archive of several, else that of this
-    /// [name](Self::named), else the path itself.
+    /// The recordings of a path, to be opened one by one: all recordings of a `.sigmf` archive of several, else the
+    /// one of this [name](Self::named), else the path itself.
     ///
     /// # Errors
-    /// An [`Error`] that names the archive, where it is none or cannot be read.
+    /// An [`Error`] that names the archive, if it is invalid or cannot be read.
     pub fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
         match Self::named(path).filter(|_| !is_recording(path)) {
             Some(named) => Ok(vec![named]),
@@ -102,9 +98,10 @@ impl SampleFile {
         }
     }
 
-    /// Changes the annotations of a recording, in one step: those of a SigMF recording, or of each of a collection, in
-    /// its metadata, of which all else stays. For other files, and for metadata that cannot be written (in an archive,
-    /// read-only, being recorded), they stand in `NAME.sigmf-annotations` beside it, which [`open`](Self::open) reads too.
+    /// Changes the annotations of a recording in one step. Those of a SigMF recording, or of each one of a
+    /// collection, are in its metadata, whose other fields stay. For other files, and if the metadata cannot be
+    /// written (in an archive, read-only, being recorded), they are in `NAME.sigmf-annotations` beside it, which
+    /// [`open`](Self::open) also reads.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -120,7 +117,7 @@ impl SampleFile {
     /// ```
     ///
     /// # Errors
-    /// An [`Error`] that names the file: it cannot be written, or has no annotation to be changed. All is unchanged then.
+    /// An [`Error`] that names the file, if it cannot be written, or lacks an annotation to change. Nothing changes then.
     pub fn edit_annotations(
         path: &Path,
         edits: &[AnnotationEdit<Annotation>],
@@ -147,7 +144,7 @@ impl SampleFile {
         kind_of(path) == Some(Kind::SigMf) && sigmf::Base::of(path).is_locked()
     }
 
-    /// Bytes of a file that is unpacked whenever it is opened; `None` if it is read where it is.
+    /// Size of a file that is unpacked when opened; `None` if it is read in place.
     pub fn packed_bytes(path: &Path) -> Option<u64> {
         let (plain, _) = path_query::split(path);
         let unpacks = [Kind::Flac, Kind::Npz, Kind::Matlab, Kind::Sigrok];
@@ -155,7 +152,7 @@ impl SampleFile {
         plain.metadata().ok().filter(|file| is_unpacked && file.is_file()).map(|file| file.len())
     }
 
-    /// The name of the format that a path says: `SigMF`, `WAV`, `raw`; `None` where it is none that can be opened.
+    /// The format name of a path: `SigMF`, `WAV`, `raw`; `None` if the format is not supported.
     pub fn format_name(path: &Path) -> Option<&'static str> {
         let raw = || kinds::is_raw(path).then_some("raw");
         kind_of(path).map(Kind::name).or_else(raw)

@@ -45,7 +45,7 @@ pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
 pub(super) fn encoding_to_write(path: &Path) -> Result<Encoding, Error> {
     let refused = |what: &str| Err(Error::Field { path: path.into(), what: what.to_owned() });
     if split(path).1.is_some() {
-        return refused("what stands behind the '?' is for whoever reads the file: leave it out");
+        return refused("the options after '?' apply only to reading: remove them");
     }
     match extension(path).filter(|encoding| encoding.is_written()) {
         Some(encoding) => Ok(encoding),
@@ -66,7 +66,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         .map_err(Error::file("read", path))?;
     if wav::is_wav(&begin) {
         let what = format!(
-            "is a WAV file, whose header is no sample: name it so, as in mv '{0}' '{0}.wav', and open that",
+            "is a WAV file with a header: rename it, as in mv '{0}' '{0}.wav', and open that",
             path.display()
         );
         return Err(Error::Content { path: path.into(), what });
@@ -84,7 +84,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let mut notes = Vec::new();
     if odd_bytes > 0 {
         notes.push(format!(
-            "the file ends within a sample: its last {odd_bytes} bytes of {frame_bytes} are left out"
+            "the file ends within a sample: its last {odd_bytes} bytes of {frame_bytes} are ignored"
         ));
     }
     notes.extend(encoding.read_as());
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((opened.format(), opened.channels(), opened.len_samples()), (SampleFormat::Cu8, 2, 2));
         assert_eq!(opened.sample_rate_hz(), 2.4e6);
         assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
-        assert_eq!(opened.notes(), ["the file ends within a sample: its last 1 bytes of 4 are left out"]);
+        assert_eq!(opened.notes(), ["the file ends within a sample: its last 1 bytes of 4 are ignored"]);
         let block = opened.block(0, 2).unwrap();
         let sample = Complex::new;
         assert_eq!(block.channel::<Complex<u8>>(1).unwrap().as_ref(), [sample(3, 4), sample(7, 8)]);
@@ -297,8 +297,7 @@ mod tests {
         let (_folder, path) = file("x.bin", &[0; 16]);
         let typed = with(&path, "?format=cf32");
         let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
-        let expected =
-            format!("nothing says the sample rate: name it, as in '{}&rate=2.4M'", typed.display());
+        let expected = format!("the sample rate is unknown: name it, as in '{}&rate=2.4M'", typed.display());
         assert_eq!(notes, [expected]);
         let said = format!("{}&rate=2.4M", typed.display());
         assert_eq!(SampleFile::open(said).unwrap().sample_rate_hz(), 2.4e6);
@@ -309,7 +308,7 @@ mod tests {
         let wav = [&b"RIFF\x24\0\0\0WAVE"[..], &[0; 32]].concat();
         let (_folder, path) = file("x.raw", &wav);
         let error = SampleFile::open(with(&path, "?format=cf32")).unwrap_err().to_string();
-        assert!(error.contains("is a WAV file, whose header is no sample"), "{error}");
+        assert!(error.contains("is a WAV file with a header"), "{error}");
         for name in ["x.wav", "x.sigmf-meta", "x.csv", "x.npy"] {
             let (_folder, path) = file(name, &wav);
             assert!(SampleFile::open(with(&path, "?format=cf32&rate=1M")).is_err(), "{name}");

@@ -30,7 +30,7 @@ pub enum LabelFile {
 pub struct ReadLabels {
     /// In the order of their file.
     pub annotations: Vec<Annotation>,
-    /// Those that lie outside of the recording.
+    /// Number of annotations outside of the recording.
     pub outside: usize,
 }
 
@@ -49,7 +49,7 @@ impl LabelFile {
     /// Reads annotations for a recording. Times are those of its signal, gaps included.
     ///
     /// # Errors
-    /// [`Error::Content`], with the line and what to do.
+    /// [`Error::Content`], with the line and a remedy.
     pub fn read(self, path: &Path, text: &str, file: &SampleFile) -> Result<ReadLabels, Error> {
         let times = Times::of(file);
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -73,7 +73,7 @@ impl LabelFile {
         Ok(labels)
     }
 
-    /// The text of such a file with annotations of a recording, and the number of those of which it says less.
+    /// The text of such a file with annotations of a recording, and the number of annotations that it shortens.
     ///
     /// # Errors
     /// [`Error::Field`]: its times need the sample rate.
@@ -103,7 +103,7 @@ impl SampleFile {
         Times::of(self).seconds(position)
     }
 
-    /// The sample at such a time; of missing ones the next. `None` before the first, or without a sample rate.
+    /// The sample at a time; in a gap, the next sample. `None` before the first, or without a sample rate.
     pub fn position_at(&self, seconds: f64) -> Option<u64> {
         Times::of(self).position(seconds)
     }

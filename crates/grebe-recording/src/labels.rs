@@ -1,4 +1,4 @@
-//! The annotations of a recording, as its stream says them: a few at a time, those that come next and those that began last.
+//! The annotations of a recording, in a stream's descriptions: a few at a time, the next ones and those that began last.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! MATLAB's `.mat` of version 5, which is 6 and 7 as well: one numeric array of it is unpacked when it is opened.
+//! MATLAB's `.mat` of version 5 (also 6 and 7): one numeric array is unpacked when the file is opened.
 //!
 //! ```text
 //!  128 bytes: text, version, byte order     elements: kind (32 bits), length (32 bits), bytes up to a multiple of 8
@@ -108,7 +108,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     Ok(SampleFile::new(sources, chosen.rate_hz, len_samples, vec![Segment::whole(len_samples)], notes))
 }
 
-/// The array whose element begins there; `None`: it is of another kind, or has no numbers.
+/// The array at an element; `None` if it has another type, or is not numeric.
 fn matrix_at(file: &mut BufReader<File>, at: u64, is_big: bool) -> io::Result<Option<Matrix>> {
     with_matrix(file, at, is_big, |elements| elements.matrix())
 }

@@ -148,7 +148,7 @@ impl<'a> Hint<'a> {
     }
 
     pub(crate) fn no_rate(&self, example: &str) -> String {
-        format!("nothing says the sample rate: name it, as in {}", self.with(&format!("rate={example}")))
+        format!("the sample rate is unknown: name it, as in {}", self.with(&format!("rate={example}")))
     }
 }
 

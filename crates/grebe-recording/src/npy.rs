@@ -48,7 +48,7 @@ pub(super) fn read(
     let read = Read::by_ref(&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut begin);
     read.map_err(Error::file("read", path))?;
     let malformed =
-        |why: String| Error::Content { path: path.into(), what: format!("is no .npy file: {why}") };
+        |why: String| Error::Content { path: path.into(), what: format!("is not a .npy file: {why}") };
     let (array, offset_bytes) = Array::parse(&begin).map_err(malformed)?;
     let Array { encoding, channels, len_samples: announced, is_channel_major } = array;
     let frame_bytes = (encoding.sample_bytes() * channels) as u64;
@@ -63,7 +63,7 @@ pub(super) fn read(
         if is_channel_major && channels > 1 {
             return Err(Error::truncated(
                 path,
-                "its channels stand one behind the other, and the last is not all there",
+                "it stores one channel after the other, and the last is incomplete",
             ));
         }
         let missing = announced - len_samples;
@@ -115,7 +115,7 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
     [MAGIC, &[1, 0], &(length as u16).to_le_bytes(), words.as_bytes()].concat()
 }
 
-/// The shape that a file's first bytes say, and the number, where it is a single one.
+/// The shape in a file's header, and its number if the shape is a single one.
 pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
     let (words, offset) = dictionary(begin).ok()?;
     let shape = value(words, "shape").ok()?.strip_prefix('(')?.split_once(')')?.0;
@@ -157,7 +157,7 @@ fn dictionary(bytes: &[u8]) -> Result<(&str, usize), String> {
     let (length, rest) = rest.split_at_checked(length_bytes).ok_or("it ends within its header")?;
     let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
     let words = rest.get(..length).ok_or("it ends within its header, or that is longer than 64 KiB")?;
-    let words = std::str::from_utf8(words).map_err(|_| "its header is no text")?;
+    let words = std::str::from_utf8(words).map_err(|_| "its header is not text")?;
     Ok((words, MAGIC.len() + 2 + length_bytes + length))
 }
 
@@ -178,8 +178,10 @@ impl Array {
             .ok_or("its samples are records of several fields: save one of them")?;
         let is_channel_major = value(words, "fortran_order")?.starts_with("True");
         let shape = value(words, "shape")?;
-        let shape =
-            shape.strip_prefix('(').and_then(|shape| shape.split_once(')')).ok_or("its shape is no tuple")?;
+        let shape = shape
+            .strip_prefix('(')
+            .and_then(|shape| shape.split_once(')'))
+            .ok_or("its shape is not a tuple")?;
         let axes = shape.0.split(',').map(str::trim).filter(|axis| !axis.is_empty());
         let axes: Vec<u64> = axes
             .map(|axis| axis.parse().map_err(|_| format!("its shape has '{axis}'")))

@@ -16,7 +16,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let asked = Asked::parse(written)?;
     let path = &asked.path;
     let damaged =
-        |why: String| Error::Content { path: path.clone(), what: format!("is no .npz file: {why}") };
+        |why: String| Error::Content { path: path.clone(), what: format!("is not a .npz file: {why}") };
     let file = unpacked::open(path)?;
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(|error| damaged(error.to_string()))?;
     let (mut members, mut arrays) = (Vec::new(), Vec::new());

@@ -101,7 +101,7 @@ impl NameLock {
 
 impl Drop for NameLock {
     fn drop(&mut self) {
-        // While it is locked: another recorder sees that it is gone, and makes one of its own.
+        // Removed while locked, so that another recorder notices and makes its own.
         let _ = fs::remove_file(&self.path);
     }
 }

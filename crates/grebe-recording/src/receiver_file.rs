@@ -1,4 +1,5 @@
-//! Files of receivers' programs with a header of their own before the samples: SDRangel's `.sdriq` and the `.uff` of receivers of DAB.
+//! Files of receivers' programs with a header of their own before the samples: SDRangel's `.sdriq` and the `.uff` of
+//! receivers of DAB.
 
 use std::io::Read;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(super) fn open_sdriq(written: &Path) -> Result<SampleFile, Error> {
             16 => (Encoding::named("ci16"), Vec::new()),
             24 => (Encoding::named("ci32"), Vec::new()),
             _ => {
-                return Err(content("has samples of neither 16 nor 24 bits: it is no recording of SDRangel"));
+                return Err(content("has samples of neither 16 nor 24 bits: not a recording of SDRangel"));
             }
         };
         let Some(encoding) = encoding else { return Err(content("cannot be read")) };

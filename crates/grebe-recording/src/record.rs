@@ -218,7 +218,8 @@ impl SigmfSink {
         Ok(self.signal_samples >= length || room <= block)
     }
 
-    /// Counts what is missing where a sender begins again: by the index if the stream goes on, else by the clock, in seconds.
+    /// Counts the missing samples where a sender restarts: by the index if the stream continues, else by the clock,
+    /// in seconds.
     #[cold]
     fn restart(&mut self, header: &Header, expected: u64) -> Option<f64> {
         let (end, lasted_s) = self.ended.take()?;
@@ -390,7 +391,7 @@ fn from_index(description: &Option<Arc<Description>>) -> u64 {
     description.as_ref().map_or(0, |description| description.first_sample_index)
 }
 
-/// Said ahead of their samples: no honest stream says more.
+/// Maximum annotations sent before their samples; honest streams send fewer.
 const UPCOMING_MAX: usize = 64;
 
 /// The recordings to make: one of them is named, the others may be folders, where it is called the same.

@@ -9,7 +9,7 @@ pub struct Repaired {
     pub path: PathBuf,
     /// Samples per channel that it has.
     pub len_samples: u64,
-    /// Whether the repair closed it, or wrote its collection anew; otherwise nothing was to do.
+    /// Whether the repair closed it, or rewrote its collection; otherwise nothing needed repair.
     pub is_changed: bool,
     /// Bytes of all channels cut off after its samples: reserved room, and samples of the last moment, in
     /// which gaps are unknown.

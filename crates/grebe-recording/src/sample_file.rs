@@ -107,7 +107,7 @@ pub struct Gap {
     pub length_samples: u64,
 }
 
-/// Time of a stream without samples, where its sender began again and its sample indices say nothing.
+/// Time of a stream without samples, after a restart of its sender, where sample indices are no help.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockGap {
     /// Position in the file: samples are missing before this sample per channel.
@@ -117,8 +117,8 @@ pub struct ClockGap {
 }
 
 impl SampleFile {
-    /// A file whose parts were checked: there is a source, every one is of the same format and has `len_samples`, and the segments
-    /// cover them all.
+    /// A file whose parts were checked: there is a source, every one is of the same format and has `len_samples`, and
+    /// the segments cover them all.
     pub(crate) fn new(
         sources: Vec<RawFile>,
         sample_rate_hz: f64,
@@ -163,12 +163,12 @@ impl SampleFile {
         self
     }
 
-    /// Says whether all is there that its writer meant to be.
+    /// Sets whether the recording is complete.
     pub(crate) fn whole(self, is_whole: bool) -> Self {
         Self { is_whole, ..self }
     }
 
-    /// Says whether its writer is still at it.
+    /// Sets whether its writer still runs.
     pub(crate) fn being_recorded(self, is_being_recorded: bool) -> Self {
         Self { is_being_recorded, ..self }
     }
@@ -299,7 +299,7 @@ impl SampleFile {
         recorded_at.checked_add(Duration::try_from_secs_f64(seconds).ok()?)
     }
 
-    /// How many samples of the file lie before its first one, where it is a stretch of it.
+    /// Samples of the file before the first one of this range.
     pub fn skipped_samples(&self) -> u64 {
         self.skipped_samples
     }
@@ -320,8 +320,8 @@ impl SampleFile {
         self.sources.iter().filter_map(move |source| Some((source.path(), source.bytes_of(&samples)?)))
     }
 
-    /// Whether all is there that its writer meant to be: not, where a file is truncated, ends within a sample, or its recorder was cut
-    /// off or is still at it. A note says which.
+    /// Whether the recording is complete: not if a file is truncated, ends within a sample, or its recorder was
+    /// killed or still runs. A note states which.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -375,7 +375,7 @@ impl SampleFile {
     pub fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let left = self.len_samples.saturating_sub(position);
         if length as u64 > left {
-            let what = "samples asked for behind the end of the file";
+            let what = "samples requested beyond the end of the file";
             return Err(ProcessError::Shape { what, got: length as u64, expected: left }.into());
         }
         let stride_bytes = length * self.format.bytes();
@@ -396,10 +396,10 @@ impl SampleFile {
         Ok(())
     }
 
-    /// Appends the bytes of these samples to other files: one for each of its own.
+    /// Appends the bytes of these samples to other files, one per file of this recording.
     ///
     /// # Errors
-    /// [`Error::Content`] where they are not as a recorder writes them; [`Error::File`].
+    /// [`Error::Content`] if the layout differs from a recorder's; [`Error::File`].
     pub(crate) fn copy_to(&self, samples: Range<u64>, outs: &[File], to: &Path) -> Result<(), Error> {
         for (source, out) in self.sources.iter().zip(outs) {
             if source.encoding() != Encoding::of(self.format) {
@@ -421,14 +421,14 @@ impl SampleFile {
     fn move_window(&mut self, position: u64, length: usize) -> Result<(), Error> {
         let left = self.len_samples.saturating_sub(position);
         if length as u64 > left {
-            let what = "samples asked for behind the end of the file";
+            let what = "samples requested beyond the end of the file";
             return Err(ProcessError::Shape { what, got: length as u64, expected: left }.into());
         }
         let window = &mut self.window;
         window.make_room(self.format.bytes(), self.channels, length);
         let wanted = self.expected_end.saturating_sub(position).max(length as u64);
         let length = (window.capacity as u64).min(left).min(wanted) as usize;
-        // Nothing is held until all of it is read.
+        // The window is empty until all of it is read.
         window.length = 0;
         let sources = &mut self.sources;
         let read = |mut rest: &mut [u8], stride_bytes: usize| {

@@ -88,7 +88,7 @@ impl SampleFile {
             if encoding.format != format {
                 let named = encoding.format;
                 let what = format!(
-                    "its name says {named}, and the samples are {format}: name it NAME.{format}, or convert them"
+                    "its name says {named}, but the samples are {format}: name it NAME.{format}, or convert them"
                 );
                 return Err(Error::Field { path: to.into(), what });
             }
@@ -97,7 +97,7 @@ impl SampleFile {
         Ok(Some((Coding::Binary(encoding), header)))
     }
 
-    /// Lines, whose times say where samples are missing.
+    /// Writes lines, whose times show where samples are missing.
     fn csv(&self, to: &Path, options: &SaveOptions) -> Result<(Coding, Vec<u8>), Error> {
         let rate_hz = options.times.then(|| self.sample_rate_hz());
         let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
@@ -107,12 +107,12 @@ impl SampleFile {
         match rate_hz {
             Some(rate_hz) if rate_hz <= 0.0 => {
                 return refused(
-                    "nothing says the sample rate that makes times of samples: leave out the times, or name the rate of IN",
+                    "the sample rate is unknown, and times need it: leave out the times, or name the rate of IN",
                 );
             }
             Some(_) if self.stream_count() > 1 => {
                 return refused(
-                    "several streams follow one another in the recording, and nothing says how long it was between them: leave out the times",
+                    "the recording has several streams, and the time between them is unknown: leave out the times",
                 );
             }
             Some(_) => {}
@@ -263,7 +263,7 @@ fn means_another_kind(to: &Path) -> bool {
     is_word && ending.starts_with(|letter: char| letter.is_ascii_alphabetic()) && ending != "sigmf"
 }
 
-const FOR_READERS: &str = "what stands behind the '?' is for whoever reads the file: leave it out";
+const FOR_READERS: &str = "the options after '?' apply only to reading: remove them";
 const BLOCK_BYTES: usize = 512 << 10;
 /// Letters of an ending.
 const ENDING_MAX: usize = 5;

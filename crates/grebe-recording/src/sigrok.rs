@@ -27,8 +27,10 @@ type Zip = ZipArchive<BufReader<File>>;
 /// Opens `x.sr`, or `x.sr?rate=1M`. Each probe is a channel of 0 and 1: `u8`, beside analogue channels `f32` as they are.
 pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     let (path, asked_hz) = path_and_rate(written)?;
-    let no_session =
-        |why: String| Error::Content { path: path.clone(), what: format!("is no session of sigrok: {why}") };
+    let no_session = |why: String| Error::Content {
+        path: path.clone(),
+        what: format!("is not a session of sigrok: {why}"),
+    };
     let file = BufReader::new(unpacked::open(&path)?);
     let mut zip = Zip::new(file).map_err(|error| no_session(error.to_string()))?;
     let mut text = String::new();
@@ -244,7 +246,7 @@ mod tests {
             assert!(error.contains(says), "{error}");
         };
         std::fs::write(&path, b"PK").unwrap();
-        refused("is no session of sigrok");
+        refused("is not a session of sigrok");
         session(&path, "[device 1]\nsamplerate=1 MHz\n", &[]);
         refused("it has 0 channels");
         session(&path, "[device 1]\nprobe9=D8\nunitsize=1\n", &[]);

@@ -1,7 +1,8 @@
-//! Compressed files: unpacked into a file without a name, and then read as any other.
+//! Compressed files: unpacked into an unnamed file, then read as any other.
 //!
-//! Samples are read anywhere and again and again, so all of it is unpacked when it is opened, at the pace of one processor. The bytes lie
-//! beside the compressed file, or where temporary files lie, until the last reader has closed them.
+//! Samples are read at any place and repeatedly, so the whole file is unpacked when opened, at the speed of one core.
+//! The unpacked bytes are beside the compressed file, or in the temporary folder, until the last reader has closed
+//! them.
 
 use std::borrow::Cow;
 use std::fs::{File, FileTimes};
@@ -49,7 +50,7 @@ pub(crate) fn plain_name(path: &Path) -> Cow<'_, Path> {
     if is_packed(path) { path.with_extension("").into() } else { path.into() }
 }
 
-/// Opens a file to be read: unpacked, where its name says that it is compressed.
+/// Opens a file for reading, and unpacks it if its name has a compressed extension.
 pub(crate) fn open(path: &Path) -> Result<File, Error> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     if !is_packed(path) {
@@ -57,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Error> {
     }
     let packing = content(&file).map_err(Error::file("read", path))?;
     packing.map_or_else(
-        || Err(Error::Content { path: path.into(), what: "is not compressed, as its name says".to_owned() }),
+        || Err(Error::Content { path: path.into(), what: "is not compressed, despite its name".to_owned() }),
         |packing| unpack(path, file, packing),
     )
 }
@@ -125,7 +126,7 @@ pub(crate) fn unpacked(
 
 fn refusal(path: &Path, source: io::Error) -> Error {
     let what = match source.kind() {
-        ErrorKind::UnexpectedEof => "is cut off: what it holds ends before its end".to_owned(),
+        ErrorKind::UnexpectedEof => "is truncated: its content ends early".to_owned(),
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other => {
             format!("cannot be unpacked: {source}")
         }
@@ -231,7 +232,7 @@ mod tests {
             let error = SampleFile::open(&path).unwrap_err().to_string();
             assert!(error.contains(says) && error.contains("x.i16.gz"), "{error}");
         };
-        refused(&whole[..whole.len() / 2], "is cut off");
+        refused(&whole[..whole.len() / 2], "is truncated");
         let mut damaged = whole.clone();
         *damaged.iter_mut().rev().nth(5).unwrap() ^= 1;
         refused(&damaged, "cannot be unpacked");

@@ -29,7 +29,7 @@ impl Own {
         let bytes = fs::read(&path).during(format!("--bootstrap: cannot read {}", path.display()))?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let told = Command::new("uname").arg("-sm").output();
-        let told = told.during("--bootstrap: this system does not say what it is (`uname -sm`)")?;
+        let told = told.during("--bootstrap: this system does not report its type (`uname -sm`)")?;
         Ok(Self { bytes, hash, system: String::from_utf8_lossy(&told.stdout).trim().to_owned() })
     }
 

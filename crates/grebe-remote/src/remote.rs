@@ -47,7 +47,7 @@ impl Remote {
     /// Starts the remote program and waits until it is ready. `ssh` may take its time to ask for a password.
     ///
     /// # Errors
-    /// [`Error::NotStarted`] with what to do, [`Error::Failed`] with the remote message,
+    /// [`Error::NotStarted`] with a remedy, [`Error::Failed`] with the remote message,
     /// [`Error::Interrupted`] once `is_cancelled` returns true.
     pub fn start(
         settings: &Settings,
@@ -154,7 +154,7 @@ impl Remote {
         let mut addresses: Vec<Address> = Vec::new();
         for host in [Some(name), self.ready.reached_at.clone().filter(|_| has_more)].into_iter().flatten() {
             let address = Address::new(&host, port).map_err(|error| {
-                Error::Usage(format!("{host} (--address HOST says where datagrams go): {error}"))
+                Error::Usage(format!("{host} (set the address for datagrams with --address HOST): {error}"))
             })?;
             if !addresses.contains(&address) {
                 addresses.push(address);

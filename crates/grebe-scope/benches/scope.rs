@@ -1,9 +1,9 @@
-//! What a core does per second, each beside the baseline of the same run: `cargo bench -p grebe-scope`, all of it or
-//! some of minmax, pyramid, triggers, density, spectrum, pictures.
+//! Throughput of one core, with the baseline of the same run: `cargo bench -p grebe-scope`, or only some of minmax,
+//! pyramid, triggers, density, spectrum, pictures.
 //!
 //! Signals are noise with gaps on several channels, once within the cache and once larger than any. A row is the
-//! median of several rounds with the spread of the middle half. The rounds of all rows take turns, so that a change of the
-//! machine's speed meets all of them.
+//! median of several rounds, with the spread of the middle half. The rows run in turns, so that a change of the
+//! machine's speed affects all of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const LARGE: usize = 128 << 20;
 const BLOCK: usize = 32 << 10;
 
 fn main() {
-    // `cargo test --benches` builds and runs this with `--test`: nothing to measure then.
+    // `cargo test --benches` runs this with `--test`, where there is nothing to measure.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// A row of a table: a name and something to do that returns how many samples (or records) it took.
+/// A row of a table: a name, and a function that returns the number of processed samples (or records).
 struct Row<'a> {
     name: String,
     run: Box<dyn FnMut() -> u64 + 'a>,
@@ -89,7 +89,7 @@ fn table(title: &str, unit: &str, scale: f64, mut rows: Vec<Row>) {
 fn min_max_against_reading() {
     for (where_, count) in [("in cache", CACHED), ("beyond L3", LARGE)] {
         let samples = noise(count, 1);
-        // As many bytes.
+        // The same number of bytes.
         let real = as_real(&samples[..count / 2]);
         let pass_real = |each: &mut dyn FnMut(&[f32])| {
             real.chunks(BLOCK / 2).for_each(each);
@@ -304,7 +304,7 @@ fn pictures() {
     table("measurements", "MS/s", 1e6, vec![measure, measure_real]);
 }
 
-/// Keeps the compiler from leaving out the work behind a result.
+/// Keeps the compiler from removing the computation of a result.
 fn keep<T>(result: T) {
     black_box(result);
 }
@@ -326,7 +326,7 @@ fn blocks<V: Value>(channels: &[Vec<V>], at: &mut u64, mut each: impl FnMut(u64,
 
 #[inline(never)]
 fn read(samples: &[i16]) -> u64 {
-    // The same vector width as what it is compared with.
+    // The same vector width as the tested code.
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]

@@ -21,9 +21,9 @@ pub struct Record<'a, V: Value = i16> {
 
 #[derive(Debug, Clone, Copy)]
 enum Source<'a, V> {
-    /// A part of the block that was appended, from this place.
+    /// A part of the appended block, from this place.
     Block(&'a [&'a [V]], usize),
-    /// Put together: the channels that are kept, side by side.
+    /// Joined samples: the kept channels, side by side.
     Joined(&'a [V]),
 }
 
@@ -40,7 +40,7 @@ impl<'a, V: Value> Record<'a, V> {
 
 /// Takes records of some channels around the triggers of one.
 ///
-/// Every trigger gets its record, also where records overlap; triggers too near a gap or the begin of the stream
+/// Every trigger gets its record, even where records overlap. Triggers too near to a gap or to the start of the stream
 /// have none. The length of a record bounds the memory.
 ///
 /// ```
@@ -64,8 +64,8 @@ pub struct Acquisition<V: Value = i16> {
 }
 
 impl<V: Value> Acquisition<V> {
-    /// Records of `record_samples` (1 to 2^24) with `pre_samples` (less than that) before the trigger, of those of the
-    /// `channels` channels of each block that are `kept` (ascending), triggered by `trigger_channel`.
+    /// Creates records of `record_samples` (1 to 2^24), with `pre_samples` (fewer) before the trigger of `trigger_channel`.
+    /// Blocks have `channels` channels; records have the `kept` ones (in ascending order).
     ///
     /// # Errors
     /// [`Error::Setting`] for numbers out of range, and [`Error::OutOfMemory`].
@@ -101,7 +101,7 @@ impl<V: Value> Acquisition<V> {
         Ok(Acquisition { trigger, trigger_channel, recorder, next: None })
     }
 
-    /// Bytes that records of so many kept channels and samples take; `None`: more than can be counted.
+    /// Memory for records of `kept` channels and `record_samples` samples, in bytes; `None` on overflow.
     pub fn memory_bytes(kept: usize, record_samples: u64) -> Option<usize> {
         let record = usize::try_from(record_samples).ok()?;
         let samples = record.checked_mul(kept)?.checked_mul(3 * size_of::<V>())?;
@@ -154,9 +154,9 @@ struct Block<'a, V> {
 /// Everything but the trigger itself.
 #[derive(Debug)]
 struct Recorder<V: Value> {
-    /// Of a block.
+    /// Channels of a block.
     channels: usize,
-    /// Those of them that records have, ascending.
+    /// Channels of a record, in ascending order.
     kept: Vec<usize>,
     pre_samples: u64,
     record_samples: u64,
@@ -168,7 +168,7 @@ struct Recorder<V: Value> {
     joined: Vec<V>,
     /// Triggers whose records are not complete, oldest first: one per sample at worst.
     waiting: VecDeque<TriggerEvent<V>>,
-    /// Where the newest unbroken part of the stream began.
+    /// First index of the newest run without a gap.
     unbroken_since: u64,
 }
 
@@ -189,7 +189,7 @@ impl<V: Value> Recorder<V> {
         }
     }
 
-    /// A gap: nothing may be put together across it.
+    /// A gap: no record may cross it.
     fn break_off(&mut self, index: u64) {
         self.waiting.clear();
         (self.tail_start, self.tail_end) = (0, 0);
@@ -203,7 +203,7 @@ impl<V: Value> Recorder<V> {
         }
     }
 
-    /// Gives out the records that are complete with the samples before `seen`.
+    /// Passes on the records that are complete with the samples before `seen`.
     fn give_out(&mut self, block: Block<V>, seen: u64, each: &mut impl FnMut(Record<'_, V>)) {
         let post = self.record_samples - self.pre_samples;
         while let Some(&event) = self.waiting.front()
@@ -216,8 +216,8 @@ impl<V: Value> Recorder<V> {
         }
     }
 
-    /// The record from `start`, out of the block, or joined from the tail and the block; `None` where samples
-    /// are gone, which no caller asks for.
+    /// The record from `start`, from the block, or joined from the tail and the block; `None` if samples are gone, which no
+    /// caller asks for.
     fn record<'a>(
         &'a mut self,
         block: Block<'a, V>,

@@ -1,11 +1,11 @@
-//! Times that are read as on a clock, `1:02:05`, and the steps that suit them.
+//! Times in the format of a clock, `1:02:05`, and steps that suit them.
 
 use std::fmt;
 
 use crate::steps::{power_of_ten, round_to, step_125_down, step_125_up};
 
-/// The smallest step of a clock that is at least so many seconds: of 1-2-5 up to 10 s, then 20 and 30 s, 1, 2, 5, 10, 20 and 30 minutes, 1, 2,
-/// 3, 6 and 12 hours, and days.
+/// The smallest clock step of at least `seconds`: 1-2-5 up to 10 s, then 20 and 30 s, 1, 2, 5, 10, 20 and 30 minutes,
+/// 1, 2, 3, 6 and 12 hours, and days.
 ///
 /// ```
 /// assert_eq!(grebe_scope::step_time_up(400.0), 600.0);
@@ -15,12 +15,12 @@ pub fn step_time_up(seconds: f64) -> f64 {
     if !(seconds > 10.0 && seconds.is_finite()) {
         return step_125_up(seconds);
     }
-    // A millionth below counts as reached, as in steps of 1-2-5.
+    // A millionth below counts as equal, as in steps of 1-2-5.
     let step = STEPS_S.into_iter().find(|step| *step >= seconds * (1.0 - 1e-6));
     step.unwrap_or_else(|| DAY_S * step_125_up(seconds / DAY_S))
 }
 
-/// The largest step of a clock that is at most so many seconds.
+/// The largest clock step of at most `seconds`.
 ///
 /// ```
 /// assert_eq!(grebe_scope::step_time_down(599.0), 300.0);
@@ -34,12 +34,12 @@ pub fn step_time_down(seconds: f64) -> f64 {
     step.unwrap_or_else(|| step_125_down(seconds))
 }
 
-/// Whether a time of so many seconds is read as on a clock: where their number would need a prefix.
+/// Whether a time has the format of a clock: from 1000 s on.
 pub(crate) fn is_long(seconds: f64) -> bool {
     (1e3..1e9).contains(&seconds)
 }
 
-/// Hours, minutes and seconds with so many decimals; zeros at the end are left out where `is_short`.
+/// Hours, minutes and seconds with `decimals` decimals; `is_short` drops trailing zeros.
 pub(crate) fn clock_text(
     out: &mut impl fmt::Write,
     seconds: f64,
@@ -51,7 +51,7 @@ pub(crate) fn clock_text(
         decimals -= 1;
     }
     let parts_of_second = power_of_ten(decimals as i32) as u64;
-    // In whole parts, so that 59.9 s become a minute and not 60 s.
+    // Rounds to whole parts, so that 59.9 s become a minute and not 60 s.
     let parts = (seconds.abs() * parts_of_second as f64).round() as u64;
     let (whole, part) = (parts / parts_of_second, parts % parts_of_second);
     let sign = if seconds < 0.0 && parts > 0 { "-" } else { "" };
@@ -62,7 +62,7 @@ pub(crate) fn clock_text(
     }
 }
 
-/// `1:02:05.5` or `2:05`, also of more minutes than an hour has.
+/// Parses `1:02:05.5` or `2:05`, also with more than 59 minutes.
 pub(crate) fn parse(text: &str) -> Option<f64> {
     let text = text.strip_suffix('s').map_or(text, str::trim_end);
     let (sign, text) = text.strip_prefix('-').map_or((1.0, text), |text| (-1.0, text));

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use crate::value::Value;
 
-/// What a column knows about the samples of its span.
+/// Coverage of a column's span by samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Coverage {
-    /// The span lies before the oldest or after the newest sample: nothing to draw.
+    /// The span is before the oldest or after the newest sample: nothing to draw.
     #[default]
     Outside,
-    /// Every sample of the span is there.
+    /// All samples of the span are present.
     Complete,
-    /// The span reaches beyond the oldest or the newest sample; what lies between is all there.
+    /// The span extends beyond the oldest or the newest sample; all samples between are present.
     Partial,
-    /// Samples of the span were lost. The column is empty where all of them were.
+    /// Samples of the span were lost. The column is empty if all were lost.
     Gap,
 }
 
@@ -28,7 +28,7 @@ pub struct Column<V: Value = i16> {
     pub min: V,
     /// Largest sample.
     pub max: V,
-    /// What is known about the span.
+    /// Coverage of the span.
     pub coverage: Coverage,
 }
 
@@ -72,7 +72,7 @@ impl<V: Value> Default for Column<V> {
     }
 }
 
-/// The same column in the arithmetic that has room for every value.
+/// Converts to `f32`, which has room for every value.
 impl From<Column> for Column<f32> {
     fn from(column: Column) -> Column<f32> {
         let coverage = column.coverage;
@@ -89,7 +89,7 @@ impl From<Column> for Column<f32> {
 /// sixteenth of a column (1 below 32 samples a column). So:
 ///
 /// - a column's span depends on its number alone: scrolling moves columns and never changes them;
-/// - columns tile the stream: no sample is left out or counted twice;
+/// - columns tile the stream, so each sample is in exactly one;
 /// - spans end on node borders of the [`Pyramid`](crate::Pyramid), so that a column also stays what it was
 ///   while fine levels age.
 ///

@@ -1,8 +1,8 @@
 //! Many records in one picture: how often the trace passed each cell, fading like phosphor.
 //!
-//! A record crosses a column of cells from row `a` to row `b`. Counting that cell by cell would cost the height
-//! of the picture; noting `+1` where the stretch begins and `-1` after its end costs two additions whatever the
-//! signal, and a running sum down each column makes counts of it once a picture.
+//! A record crosses a column of cells from row `a` to row `b`. Counting each cell would cost the height of the picture.
+//! Instead, `+1` at the start of the range and `-1` after its end cost two additions for any signal, and a running sum
+//! down each column turns them into counts once per picture.
 
 mod xy;
 
@@ -15,10 +15,10 @@ pub use xy::XyDensity;
 
 /// An intensity map of triggered records, as a digital phosphor scope draws it.
 ///
-/// Of `f32`, a sample that is not a number leaves a hole in the trace.
+/// In `f32`, a NaN sample leaves a hole in the trace.
 ///
-/// Every record given to [`add`](Density::add) is counted, unless a limit per picture is set and reached:
-/// [`fraction`](Density::fraction) then says how many of them are in the picture.
+/// Every record given to [`add`](Density::add) counts, unless a limit per picture is set and reached.
+/// [`fraction`](Density::fraction) is then the part of the records in the picture.
 ///
 /// ```
 /// use grebe_scope::Density;
@@ -37,7 +37,7 @@ pub struct Density<V: Value = i16> {
     width: usize,
     height: usize,
     scale: RowScale,
-    /// Column after column, each one cell higher than the picture: `+1` at the begin, `-1` after the end.
+    /// Column after column, each one cell higher than the picture: `+1` at the start, `-1` after the end.
     changes: Vec<i32>,
     /// Row after row from the top.
     cells: Vec<f32>,
@@ -51,8 +51,8 @@ pub struct Density<V: Value = i16> {
 }
 
 impl<V: Value> Density<V> {
-    /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`, which may lie beyond the range of
-    /// samples; what lies beyond them is drawn at the edge, as clipping shows on a scope.
+    /// A map of `width` x `height` cells (each 1 to 8192) for values from `bottom` to `top`, which may lie beyond the
+    /// range of samples. Values outside are drawn at the edge, as clipping on a scope.
     ///
     /// # Errors
     /// [`Error::Setting`] for sizes out of range, and a range of values that is empty or not finite.
@@ -73,17 +73,18 @@ impl<V: Value> Density<V> {
         })
     }
 
-    /// Further records count from another value at the bottom, as under AC coupling, where a picture stays while the mean of the signal moves.
+    /// Sets another bottom value for further records, as for AC coupling, where the picture stays while the mean of
+    /// the signal moves.
     pub fn set_bottom(&mut self, bottom: f64) {
         self.scale.bottom = bottom as f32;
     }
 
-    /// Draws at most `records` per picture, so that a picture costs a bounded time; the rest is counted.
+    /// Draws at most `records` per picture, so that the cost of a picture is bounded; further records are only counted.
     pub fn limit_per_picture(&mut self, records: u64) {
         self.limit = records;
     }
 
-    /// Draws one record over the whole width; `false` where the limit per picture was reached.
+    /// Draws one record over the whole width; returns `false` if the limit per picture was reached.
     ///
     /// `fraction` is how far before its trigger sample the signal crossed the level, 0.0 to 1.0 samples
     /// ([`TriggerEvent::fraction`](crate::TriggerEvent::fraction)). Where a column is less than a sample wide it
@@ -123,13 +124,13 @@ impl<V: Value> Density<V> {
     }
 
     /// Writes the cells to `out` as brightness 0.0 to 1.0 for
-    /// [`Trace::Intensity`](crate::raster::Trace::Intensity): on a logarithmic scale, so that what happened once
-    /// among a million is still seen.
+    /// [`Trace::Intensity`](crate::raster::Trace::Intensity). The scale is logarithmic, so that one event in a million
+    /// is still visible.
     pub fn brightness(&self, out: &mut [f32]) {
         brighten(&self.cells, out);
     }
 
-    /// Of the records offered since the last picture, the part that was drawn: 1.0 unless a limit was reached.
+    /// Drawn part of the records since the last picture: 1.0 unless a limit was reached.
     pub fn fraction(&self) -> f64 {
         if self.offered == 0 { 1.0 } else { self.drawn as f64 / self.offered as f64 }
     }
@@ -145,7 +146,7 @@ impl<V: Value> Density<V> {
         let mut previous = self.rows[0];
         for (column, &row) in self.changes.chunks_exact_mut(self.height + 1).zip(&self.rows) {
             if V::MAY_BE_NAN && (row == ABSENT || previous == ABSENT) {
-                // Beside a hole, the sample alone.
+                // Beside a hole, draw the sample alone.
                 if row != ABSENT {
                     mark(column, row, row);
                 }
@@ -162,7 +163,7 @@ impl<V: Value> Density<V> {
         for x in 0..self.width {
             let to = (x + 1) * record.len() / self.width;
             let (low, high) = min_max(&record[from..to]);
-            // A comparison with a sample that is not a number is false: nothing is joined to it.
+            // A comparison with NaN is false, so nothing is joined to it.
             let ends = [if last > high { last } else { high }, if last < low { last } else { low }];
             if low <= high {
                 self.mark_ends(x, ends.map(V::to_f32));
@@ -190,7 +191,7 @@ impl<V: Value> Density<V> {
         }
     }
 
-    /// Marks a column from one value to another; where one is not a number, the other alone.
+    /// Marks a column from one value to another; if one is NaN, only the other.
     fn mark_ends(&mut self, x: usize, ends: [f32; 2]) {
         let [mut a, mut b] = ends.map(|end| self.scale.row(end));
         if V::MAY_BE_NAN {
@@ -224,7 +225,7 @@ fn brighten(cells: &[f32], out: &mut [f32]) {
     }
 }
 
-/// From values to rows of a picture, 0 at the top: the first for the top of the range and the last for its bottom.
+/// Converts values to rows of a picture, 0 at the top: the first row for the top of the range and the last for its bottom.
 #[derive(Debug, Clone, Copy)]
 struct RowScale {
     bottom: f32,
@@ -250,11 +251,11 @@ impl RowScale {
         Ok(RowScale { bottom: bottom as f32, rows_per_unit, last: height as u16 - 1 })
     }
 
-    /// The row of a value, that at the edge for what lies beyond; [`ABSENT`] for not-a-number.
+    /// The row of a value, clamped to the edges; [`ABSENT`] for NaN.
     #[inline]
     fn row(self, value: f32) -> u16 {
         let up = ((value - self.bottom) * self.rows_per_unit).clamp(0.0, self.last.into());
-        // Where the unit is the last bit of the fraction, the lowest bits are the whole number; a cast would check its range.
+        // If the unit is the last bit of the fraction, the lowest bits are the integer. A cast would check its range.
         let up = (up + UNIT_IS_LAST_BIT).to_bits() as u16;
         if value.is_nan() { ABSENT } else { self.last - up }
     }
@@ -266,9 +267,9 @@ impl RowScale {
     }
 }
 
-/// The row of what has none: no picture is so high.
+/// The row of NaN: above the maximum height of a picture.
 const ABSENT: u16 = u16::MAX;
-/// 2^23: a fraction of `f32` has so many bits.
+/// 2^23: an `f32` has this many fraction bits.
 const UNIT_IS_LAST_BIT: f32 = 8_388_608.0;
 
 #[inline]
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn reals_are_drawn_as_integers_are_and_holes_stay_dark() {
-        // From a row's middle to the next is one count: both kinds round alike.
+        // One count is the distance from a row's middle to the next, so both kinds round the same way.
         let record: Vec<i16> = (0..400).map(|n| ((f64::from(n) * 0.11).sin() * 60.0) as i16).collect();
         let real: Vec<f32> = record.iter().map(|&sample| sample.into()).collect();
         for width in [400, 90, 800] {

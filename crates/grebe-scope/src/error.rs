@@ -1,9 +1,9 @@
-//! What this crate refuses, and why: the check of a block that every structure makes before it takes one.
+//! Errors of this crate, and the check of a block that every structure makes before it takes one.
 
-/// What this crate returns.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a call was refused. Nothing was changed by a refused call.
+/// Reason why a call was refused. A refused call changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,7 +43,7 @@ pub enum Error {
         /// The index of the refused block's first sample.
         got: u64,
     },
-    /// The machine does not have the memory that was asked for.
+    /// The system cannot provide the requested memory.
     #[error("the machine does not lend {asked} bytes of memory: ask for less")]
     OutOfMemory {
         /// Bytes asked for.
@@ -54,7 +54,7 @@ pub enum Error {
     Budget {
         /// Bytes asked for.
         asked: usize,
-        /// The least that works.
+        /// The minimum.
         least: usize,
     },
     /// A setting is out of its range.
@@ -62,15 +62,15 @@ pub enum Error {
     Setting {
         /// Name of the setting.
         what: &'static str,
-        /// What was given.
+        /// The given value.
         got: String,
-        /// What it must be.
+        /// The permitted values.
         must: &'static str,
     },
     /// The PNG encoder failed.
     #[error("the picture could not be written as PNG: {why}")]
     Png {
-        /// What the encoder said.
+        /// The encoder's message.
         why: String,
     },
 }
@@ -78,7 +78,7 @@ pub enum Error {
 /// Largest sample index plus one: 146 years at 1 GSPS, and far from any overflow in sums of two indices.
 pub(crate) const INDEX_END: u64 = 1 << 62;
 
-/// Returns the samples per channel of `block`, or why it cannot follow at `next`.
+/// Returns the samples per channel of `block`, or the reason why it cannot follow at `next`.
 pub(crate) fn check_block<V>(
     block: &[&[V]],
     channels: usize,

@@ -1,8 +1,8 @@
 //! Complex samples as lanes of real ones: magnitude, phase, frequency; and their power.
 //!
-//! A complex sample is a place in two slices, I and Q. All functions write as many results as the shortest of their slices has
-//! places, and allocate nothing. What is not finite yields what is not finite, in its own place alone (and, for the frequency,
-//! in the next).
+//! A complex sample is a place in two slices, I and Q. All functions write as many results as their shortest slice
+//! has places, and allocate nothing. A value that is not finite gives one that is not finite, only in its own place
+//! (and, for the frequency, in the next).
 
 use crate::value::Value;
 
@@ -20,7 +20,7 @@ pub fn magnitude<V: Value>(i: &[V], q: &[V], out: &mut [f32]) {
     }
 }
 
-/// Magnitude in decibels: 0 dB is `full_scale`, and -200 dB the least there is.
+/// Magnitude in decibels: 0 dB is `full_scale`, -200 dB the minimum.
 ///
 /// ```
 /// let mut out = [0.0; 2];
@@ -36,7 +36,7 @@ pub fn magnitude_db<V: Value>(i: &[V], q: &[V], full_scale: f64, out: &mut [f32]
     }
 }
 
-/// Phase, -pi to pi, right to 0.00002 rad; 0 where the sample is 0.
+/// Phase, -pi to pi, accurate to 0.00002 rad; 0 for a sample of 0.
 ///
 /// ```
 /// let mut out = [0.0; 2];
@@ -49,9 +49,9 @@ pub fn phase<V: Value>(i: &[V], q: &[V], out: &mut [f32]) {
     }
 }
 
-/// Instantaneous frequency, in cycles per sample from -0.5 to 0.5: how far the phase turned since the sample before.
+/// Instantaneous frequency, in cycles per sample from -0.5 to 0.5: the change of the phase since the previous sample.
 ///
-/// `before` is the sample before the first, I and Q; without one, after a gap, the first result is not a number.
+/// `before` is the sample before the first, I and Q; without one, after a gap, the first result is NaN.
 ///
 /// ```
 /// let (i, q) = ([1.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, -1.0]);
@@ -73,12 +73,12 @@ pub fn instantaneous_frequency<V: Value>(before: Option<(V, V)>, i: &[V], q: &[V
     }
 }
 
-/// The angle of a point, in a form that compilers vectorise (`atan2` of the library they do not).
+/// The angle of a point, in a form that compilers vectorize, unlike the library's `atan2`.
 #[inline(always)]
 fn angle(y: f32, x: f32) -> f32 {
     let (small, large) = (x.abs().min(y.abs()), x.abs().max(y.abs()));
     let slope = if large == 0.0 { 0.0 } else { small / large };
-    // Not a number where a component is none, or infinite.
+    // NaN if a component is NaN or infinite.
     let part = slope + x * 0.0 + y * 0.0;
     let s = part * part;
     // Minimax polynomial of the arc tangent from 0 to 1.
@@ -90,7 +90,7 @@ fn angle(y: f32, x: f32) -> f32 {
     if y < 0.0 { -half } else { half }
 }
 
-/// Power of complex samples, added up block by block: mean, peak, and how far apart they are.
+/// Power of complex samples, added up block by block: mean, peak, and their ratio.
 ///
 /// ```
 /// let mut power = grebe_scope::PowerStats::default();
@@ -108,7 +108,7 @@ pub struct PowerStats {
 }
 
 impl PowerStats {
-    /// Adds samples; what one slice has more than the other is left out.
+    /// Adds samples, as many as the shorter slice has.
     pub fn add<V: Value>(&mut self, i: &[V], q: &[V]) {
         const LANES: usize = 8;
         let len = i.len().min(q.len());
@@ -147,7 +147,7 @@ impl PowerStats {
         Some(10.0 * (mean / (full_scale * full_scale)).log10())
     }
 
-    /// How far the peak lies above the mean, in decibels; `None` without power.
+    /// Ratio of peak to mean, in decibels; `None` without power.
     pub fn peak_to_average_db(&self) -> Option<f64> {
         let mean = self.mean().filter(|&mean| mean > 0.0)?;
         Some(10.0 * (self.peak / mean).log10())
@@ -158,7 +158,7 @@ impl PowerStats {
         self.count
     }
 
-    /// Samples with a component that is infinite or not a number: they are in no power.
+    /// Samples with a component that is infinite or NaN: they do not count.
     pub fn not_finite(&self) -> u64 {
         self.not_finite
     }

@@ -3,8 +3,8 @@
 //! Everything takes blocks of channels (`&[&[i16]]` or `&[&[f32]]`, one slice per channel, all of one length) with the absolute
 //! index of their first sample, and yields numbers or pixels. A jump of the index is a gap, and nothing is computed across one.
 //!
-//! `i16` and `f32` are the two kinds of [`Value`]; a structure takes the kind of what it is first given, and `i16` where a type is
-//! named without one. A complex sample is two channels, I and Q.
+//! `i16` and `f32` are the two kinds of [`Value`]. A structure takes the kind of its first samples; a type without a kind
+//! means `i16`. A complex sample is two channels, I and Q.
 //!
 //! ```text
 //!            +-> Pyramid --columns--> Column ----------------+

@@ -1,8 +1,8 @@
-//! The line between samples that lie wider apart than columns.
+//! The line between samples that are farther apart than columns.
 //!
-//! Straight from sample to sample, or by sin(x)/x, whose kernel is cut off by a Hann window 16 samples to either side: a sine
-//! below 0.43 of the rate is drawn as it was. Both lines pass through every sample. At the end of a run, where samples are
-//! missing on one side, the kernel's weights are those of the samples that are there.
+//! Straight from sample to sample, or by sin(x)/x, with a Hann window that ends 16 samples to either side: it draws a sine
+//! below 0.43 of the rate exactly. Both lines pass through every sample. At the end of a run, where samples are
+//! missing on one side, the kernel uses the weights of the present samples.
 
 use std::f64::consts::PI;
 use std::sync::LazyLock;
@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 use crate::column::{Column, ColumnGrid};
 use crate::value::Value;
 
-/// How the line goes from sample to sample.
+/// Interpolation between samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Interpolation {
-    /// Straight: shows nothing between samples that was not sampled.
+    /// Straight: adds nothing between samples.
     #[default]
     Linear,
-    /// sin(x)/x: the signal below half the rate that has these samples. It rings beside a step.
+    /// sin(x)/x: the signal below half the rate through these samples. It rings beside a step.
     Sinc,
 }
 
@@ -31,21 +31,21 @@ pub enum Interpolation {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SampleLine<V: Value = i16> {
-    /// Smallest and largest value that the line passes in a column, as the samples but not rounded; `None` where no line is, as beside
-    /// a sample that is not a number.
+    /// Smallest and largest value of the line in a column, in the samples' unit but not rounded; `None` without a
+    /// line, such as beside a NaN sample.
     pub spans: Vec<Option<(f32, f32)>>,
     /// The samples of the columns: the place of each in columns from the left edge, and its value.
     pub samples: Vec<(f32, V)>,
 }
 
 impl<V: Value> SampleLine<V> {
-    /// An empty line over so many columns.
+    /// An empty line over `columns` columns.
     pub fn new(columns: usize) -> SampleLine<V> {
         SampleLine { spans: vec![None; columns], samples: Vec::new() }
     }
 
     /// Adds samples without a gap, the first of them at `first_sample_index`, to columns that begin with `first_column`.
-    /// Samples beyond the columns, [`SINC_REACH`] of them on either side, are what [`Interpolation::Sinc`] needs at the edges.
+    /// [`Interpolation::Sinc`] needs [`SINC_REACH`] samples beyond the columns on either side.
     pub fn add(
         &mut self,
         grid: ColumnGrid,
@@ -56,7 +56,7 @@ impl<V: Value> SampleLine<V> {
     ) {
         let Some(last) = samples.len().checked_sub(1) else { return };
         let step = grid.samples_per_column();
-        // Counted from the run's first sample, so that large indices cost no digits.
+        // Counts from the run's first sample, so that large indices cost no digits.
         let left_edge = first_column as f64 * step - first_sample_index as f64;
         let edge = |place: usize| left_edge + place as f64 * step;
         let columns = self.spans.len();
@@ -92,13 +92,13 @@ impl<V: Value> SampleLine<V> {
         }
     }
 
-    /// Puts so many columns in front of it in which there is nothing.
+    /// Inserts `columns` empty columns in front of it.
     pub fn shift_right(&mut self, columns: usize) {
         self.spans.splice(..0, std::iter::repeat_n(None, columns));
         self.samples.iter_mut().for_each(|(place, _)| *place += columns as f32);
     }
 
-    /// The range to draw in a column so that the trace has no holes between neighbours; `None` where nothing is.
+    /// The range to draw in a column so that the trace has no holes between neighbours; `None` if the column is empty.
     pub fn joined(&self, place: usize) -> Option<(f32, f32)> {
         let (low, high) = (*self.spans.get(place)?)?;
         let before = place.checked_sub(1).and_then(|before| self.spans[before]);
@@ -112,13 +112,13 @@ impl<V: Value> SampleLine<V> {
         nearest.map(|&(_, value)| value)
     }
 
-    /// Columns from a sample to the next; 0 with less than two.
+    /// Columns from a sample to the next; 0 below two samples.
     pub fn spacing(&self) -> f32 {
         let pairs = self.samples.windows(2).map(|pair| pair[1].0 - pair[0].0);
         pairs.reduce(f32::min).unwrap_or(0.0)
     }
 
-    /// Puts what the line passes in place of columns, rounded to counts where samples are.
+    /// Replaces columns by the line's values, rounded to counts for integer samples.
     pub fn round_into(&self, columns: &mut [Column<V>]) {
         let near = |value: f32| V::from_f64(value.into());
         for (column, span) in columns.iter_mut().zip(&self.spans) {
@@ -136,7 +136,7 @@ fn linear<V: Value>(samples: &[V], at: f64) -> f64 {
     let before = (at as usize).min(last);
     let part = at - before as f64;
     let (here, after) = (samples[before].to_f64(), samples[(before + 1).min(last)].to_f64());
-    // At a sample, whatever the next one is.
+    // At a sample, the next one must not matter, because it may be NaN.
     if part == 0.0 { here } else { here * (1.0 - part) + after * part }
 }
 
@@ -159,8 +159,8 @@ fn sinc<V: Value>(samples: &[V], at: f64) -> f64 {
     sum / weights
 }
 
-/// The weights of the samples around a place, by its phase between two samples. Between two phases, a straight line differs
-/// from the kernel by less than five millionths.
+/// The weights of the samples around a place, by its phase between two samples. Linear interpolation between two phases
+/// differs from the kernel by less than five millionths.
 static KERNEL: LazyLock<Vec<[f64; TAPS]>> = LazyLock::new(|| {
     let row = |phase: usize| {
         std::array::from_fn(|tap| {
@@ -175,7 +175,7 @@ static KERNEL: LazyLock<Vec<[f64; TAPS]>> = LazyLock::new(|| {
     (0..=PHASES).map(row).collect()
 });
 
-/// Samples on either side of a place that [`Interpolation::Sinc`] looks at.
+/// Samples that [`Interpolation::Sinc`] uses on either side of a place.
 pub const SINC_REACH: u64 = 16;
 const TAPS: usize = SINC_REACH as usize * 2;
 const PHASES: usize = 512;
@@ -202,7 +202,7 @@ mod tests {
             }
         }
         let line = line(&[0, 1, 0], 0.125, Interpolation::Linear);
-        assert_eq!(line.spans[2], Some((0.25, 0.375)), "an average or a slow signal is no staircase");
+        assert_eq!(line.spans[2], Some((0.25, 0.375)), "an average or a slow signal has no steps");
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What an instrument's measurement table shows: levels, times and edges of one channel.
+//! The measurement table of an instrument: levels, times and edges of one channel.
 //!
-//! Terms and methods follow IEEE Std 181 (base and top are the modes of the two halves of the histogram; times
-//! are taken where straight lines between samples cross 10, 50 and 90 % between them; rise and fall under noise are those of
-//! the mean edge).
+//! Terms and methods follow IEEE Std 181: base and top are the modes of the two halves of the histogram; times are
+//! taken where straight lines between samples cross 10, 50 and 90 % between them. Under noise, rise and fall times
+//! are those of the mean edge.
 
 mod edges;
 mod levels;
@@ -49,7 +49,7 @@ pub struct Measurements {
     values: [Option<f64>; Quantity::ALL.len()],
 }
 
-/// In the order of [`Quantity::ALL`]; what is missing at the end was not measured.
+/// In the order of [`Quantity::ALL`]; missing entries at the end were not measured.
 impl From<Vec<Option<f64>>> for Measurements {
     fn from(values: Vec<Option<f64>>) -> Measurements {
         Measurements { values: Quantity::ALL.map(|it| values.get(it as usize).copied().flatten()) }
@@ -63,18 +63,18 @@ impl From<Measurements> for Vec<Option<f64>> {
 }
 
 impl Measurements {
-    /// The value in the channel's unit, seconds, hertz or as a ratio; `None` where the signal does not have it.
+    /// The value in the channel's unit, seconds, hertz or as a ratio; `None` if the signal lacks it.
     pub fn get(&self, quantity: Quantity) -> Option<f64> {
         self.values[quantity as usize]
     }
 
-    /// Sets what was measured elsewhere.
+    /// Sets a value that was measured elsewhere.
     pub fn put(&mut self, quantity: Quantity, value: Option<f64>) {
         self.values[quantity as usize] = value;
     }
 
     fn put_levels(&mut self, levels: &LevelSet, scale: Scale, has_edges: bool) {
-        // A negative factor turns the signal over.
+        // A negative factor inverts the signal.
         let is_turned = scale.factor < 0.0;
         let pair = |low, high| if is_turned { (high, low) } else { (low, high) };
         let (low, high) = pair(levels.min, levels.max);
@@ -125,7 +125,7 @@ pub struct MeasurementStatistics {
 }
 
 impl MeasurementStatistics {
-    /// Adds one set; a quantity that it lacks stays as it was.
+    /// Adds one set; missing quantities do not count.
     pub fn add(&mut self, measurements: &Measurements) {
         for (running, value) in self.running.iter_mut().zip(measurements.values) {
             if let Some(value) = value {
@@ -167,14 +167,14 @@ impl<V: Value> Measurer<V> {
         Measurer::default()
     }
 
-    /// Measures one channel over `runs`, each an unbroken run of samples. `rate_hz` must be positive; where it is
-    /// not, quantities of time are left out. Of `f32`, what is not finite is in no level but an infinite minimum or maximum.
+    /// Measures one channel over `runs`, each a run of samples without a gap. `rate_hz` must be positive, or
+    /// quantities of time are missing. In `f32`, only minimum and maximum include infinite values; NaN never counts.
     pub fn measure(&mut self, runs: &[&[V]], rate_hz: f64, scale: Scale) -> Measurements {
         self.measure_within(&RangeStats::of(runs), runs, rate_hz, scale)
     }
 
-    /// As [`measure`](Measurer::measure), where `runs` are only the newest samples of a longer window: extremes, mean and RMS are
-    /// those of `whole`, and the rest is measured over `runs`.
+    /// As [`measure`](Measurer::measure), if `runs` are only the newest samples of a longer window: extremes, mean
+    /// and RMS are those of `whole`, and the other quantities are measured over `runs`.
     pub fn measure_within(
         &mut self,
         whole: &RangeStats<V>,
@@ -195,7 +195,7 @@ impl<V: Value> Measurer<V> {
         set
     }
 
-    /// Samples from 10 % to 90 % of the edges of one direction, or back.
+    /// Mean number of samples from 10 % to 90 % (or back) of the edges in one direction.
     fn transition(
         &mut self,
         runs: &[&[V]],
@@ -216,9 +216,9 @@ impl<V: Value> Measurer<V> {
     }
 }
 
-/// Deviation of noise, in parts of the amplitude, that does not carry a level across 10 %.
+/// Maximum standard deviation of the noise, as a part of the amplitude, at which a level does not cross 10 %.
 const NOISE_MAX: f64 = 0.03;
-/// The same in parts of what an edge climbs from sample to sample: an edge crosses 10 % and 90 % once.
+/// The same as a part of an edge's rise per sample: the edge crosses 10 % and 90 % once.
 const NOISE_STEP_MAX: f64 = 0.5;
 
 #[cfg(test)]

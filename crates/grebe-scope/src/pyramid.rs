@@ -8,10 +8,10 @@
 //! level 0                                                |256||
 //! samples                                                   |||    newest
 //! ```
-//! Each level is a ring of its own, so resolution ages instead of history ending. Node `n` of a level covers
-//! samples `n * size..(n + 1) * size`, counted from the absolute index 0 whatever the blocks were: a node's
-//! numbers depend on the samples alone. A node is written once, when the stream has passed its end. Newer parts of the
-//! stream are answered from finer levels, and the newest from the samples themselves.
+//! Each level is a separate ring, so resolution ages instead of history ending. Node `n` of a level covers
+//! samples `n * size..(n + 1) * size`, counted from the absolute index 0 for any blocks: a node's numbers depend on
+//! the samples alone. A node is written once, when the stream has passed its end. Finer levels answer for newer parts
+//! of the stream, and the samples themselves for the newest.
 
 mod shape;
 mod track;
@@ -93,12 +93,12 @@ impl<V: Value> Pyramid<V> {
 
     /// Takes the next block: one slice per channel, the first sample of each at `first_sample_index`.
     ///
-    /// An index beyond the expected one is a gap of that many samples. A block without samples still tells
-    /// how far the stream went.
+    /// An index beyond the expected one is a gap of that many samples. A block without samples still reports the
+    /// progress of the stream.
     ///
     /// # Errors
     /// Another number of channels, channels of different lengths, an index that moves back, or one beyond
-    /// 2^62. Nothing changes then; a stream that began anew needs [`clear`](Pyramid::clear).
+    /// 2^62. Nothing changes then; a restarted stream needs [`clear`](Pyramid::clear).
     pub fn append(&mut self, first_sample_index: u64, block: &[&[V]]) -> Result<()> {
         let next = self.begin.map(|_| self.next);
         let len = check_block(block, self.channels.len(), first_sample_index, next)?;
@@ -129,16 +129,15 @@ impl<V: Value> Pyramid<V> {
     /// Fills `out` with the columns `first_column..` of `grid`, exact: each is the smallest and the largest of
     /// all samples of its span.
     ///
-    /// Where a span reaches into history whose nodes are longer than a sixteenth of a column, it is widened
-    /// outwards to whole nodes: no peak is ever lost. A channel
-    /// that does not exist yields [`Column::OUTSIDE`].
+    /// In history whose nodes are longer than a sixteenth of a column, the span is widened outwards to whole nodes,
+    /// so that no peak is lost. A channel that does not exist yields [`Column::OUTSIDE`].
     pub fn columns(&self, channel: usize, grid: ColumnGrid, first_column: u64, out: &mut [Column<V>]) {
         for (column, number) in out.iter_mut().zip(first_column..) {
             *column = self.column(channel, grid.span(number));
         }
     }
 
-    /// Statistics of all samples in `range`, widened outwards to whole nodes where it reaches into history.
+    /// Statistics of all samples in `range`, widened outwards to whole nodes in older history.
     pub fn range_stats(&self, channel: usize, range: Range<u64>) -> RangeStats<V> {
         let (Some(tracks), Some(range)) = (self.channels.get(channel), self.covered(range)) else {
             return RangeStats { stats: Stats::empty(), count: 0, range: 0..0 };
@@ -196,12 +195,12 @@ impl<V: Value> Pyramid<V> {
         self.channels.len()
     }
 
-    /// Bytes reserved, all of them from the start; the operating system lends them as they are first used.
+    /// Bytes reserved, all of them from the start; the operating system provides them at the first use.
     pub fn memory_bytes(&self) -> usize {
         self.shape.bytes(track::bytes::<V>(), self.channels.len())
     }
 
-    /// Passes over samples that were lost, up to `index`.
+    /// Skips lost samples, up to `index`.
     fn skip_to(&mut self, index: u64) {
         for channel in &mut self.channels {
             channel.skip(&self.shape, self.next, index);
@@ -239,7 +238,7 @@ impl<V: Value> Pyramid<V> {
         Column { min, max, coverage }
     }
 
-    /// The level of the finest nodes kept at `index`, `None` where the samples are.
+    /// The level of the finest nodes at `index`, `None` if the samples are kept.
     fn finest_at(&self, index: u64) -> Option<usize> {
         if index >= self.oldest_sample() {
             return None;
@@ -248,14 +247,14 @@ impl<V: Value> Pyramid<V> {
         Some((0..last).find(|&level| index >= self.covered_from(level)).unwrap_or(last))
     }
 
-    /// First index that the samples answer, on a border of level 0 (or where the stream was joined).
+    /// First index that the samples cover, on a border of level 0 (or at the start of the stream).
     fn oldest_sample(&self) -> u64 {
         let kept_from = self.next.saturating_sub(self.shape.raw_samples);
         kept_from.next_multiple_of(self.shape.node_samples(0))
     }
 
-    /// First index that `level` answers, on a border of the next level, so that a range never ends inside the
-    /// one node that is all there is.
+    /// First index that `level` covers, on a border of the next level, so that a range never ends inside the only node that
+    /// covers it.
     fn covered_from(&self, level: usize) -> u64 {
         let log2 = self.shape.node_log2(level);
         let oldest = (self.next >> log2).saturating_sub(self.shape.nodes(level)) << log2;
@@ -265,7 +264,7 @@ impl<V: Value> Pyramid<V> {
         }
     }
 
-    /// `range` widened to whole nodes and cut to the kept part of the stream; `None` where nothing is left.
+    /// `range`, widened to whole nodes and limited to the kept part of the stream; `None` if nothing is left.
     fn covered(&self, range: Range<u64>) -> Option<Range<u64>> {
         let oldest = self.oldest()?;
         let (start, end) = (range.start.max(oldest), range.end.min(self.next));
@@ -277,7 +276,7 @@ impl<V: Value> Pyramid<V> {
         Some(down.max(oldest)..up)
     }
 
-    /// Takes `range` (as from `covered`) apart into the largest finished nodes and, where none fits, samples.
+    /// Splits `range` (from `covered`) into the largest finished nodes, and into samples where none fits.
     fn walk(&self, range: Range<u64>, mut each: impl FnMut(Piece)) {
         let mut at = range.start;
         while at < range.end {
@@ -298,7 +297,7 @@ impl<V: Value> Pyramid<V> {
 
     /// The coarsest level that has a finished node from `at` that ends by `end`.
     fn largest_node(&self, at: u64, end: u64) -> Option<usize> {
-        // A node that holds the stream's first sample may begin before it.
+        // A node with the stream's first sample may begin before it.
         let joined = self.begin == Some(at);
         let mut best = None;
         for level in 0..self.shape.levels() {
@@ -322,12 +321,12 @@ pub struct RangeStats<V: Value = i16> {
     pub stats: Stats<V>,
     /// Samples that were there, finite or not.
     pub count: u64,
-    /// The range that was asked for, widened to whole nodes where only those are kept, and cut to the stream.
+    /// The requested range, widened to whole nodes where only nodes are kept, and limited to the stream.
     pub range: Range<u64>,
 }
 
 impl<V: Value> RangeStats<V> {
-    /// What somebody else knows of `count` samples in `range`: their extremes, and the sums of those that are finite.
+    /// Statistics from outside: extremes of `count` samples in `range`, and the sums of the finite ones.
     pub fn known(
         (min, max): (V, V),
         (sum, sum_sq, not_finite): (f64, f64, u64),
@@ -337,7 +336,7 @@ impl<V: Value> RangeStats<V> {
         RangeStats { stats: Stats { min, max, sums: V::Sums::of(sum, sum_sq, not_finite) }, count, range }
     }
 
-    /// Those of some runs.
+    /// Statistics of some runs.
     pub(crate) fn of(runs: &[&[V]]) -> RangeStats<V> {
         let mut all = RangeStats { stats: Stats::empty(), count: 0, range: 0..0 };
         for run in runs {
@@ -347,7 +346,7 @@ impl<V: Value> RangeStats<V> {
         all
     }
 
-    /// Samples that are infinite or not a number: those that are in no mean.
+    /// Samples that are infinite or NaN: no mean includes them.
     pub fn not_finite(&self) -> u64 {
         self.stats.sums.not_finite()
     }

@@ -1,4 +1,4 @@
-//! Lanes of columns to an image, on the CPU: the PNG face, snapshots, and the scope where no GPU works.
+//! Draws lanes of columns to an image on the CPU: for PNG files, snapshots, and machines without a GPU.
 //!
 //! ```
 //! use grebe_scope::{Column, ColumnGrid, Pyramid};
@@ -37,7 +37,7 @@ pub use canvas::{Image, system_font};
 pub use scene::{Axis, Cursor, Lane, Layer, Trace};
 pub use theme::{Color, Theme};
 
-/// Everything a picture shows. Make one with [`Picture::new`] and fill in the rest.
+/// The content of a picture. Make one with [`Picture::new`] and fill in the rest.
 ///
 /// Columns of both kinds come into one picture as `f32`, which is exact: `Column::<f32>::from`.
 #[derive(Debug, Clone)]
@@ -52,33 +52,33 @@ pub struct Picture<'a, V: Value = i16> {
     pub header: &'a [&'a str],
     /// Lanes, stacked from the top.
     pub lanes: &'a [Lane<'a, V>],
-    /// What the horizontal axis counts.
+    /// The horizontal axis.
     pub axis: Axis<'a>,
     /// Vertical lines: cursors, triggers.
     pub cursors: &'a [Cursor<'a>],
-    /// Where not all has come of what is shown: stretches, from 0 at the left edge to 1 at the right, and the part of each that has. A bar
-    /// below the lanes, brighter where more has.
+    /// For incomplete data: ranges from 0 at the left edge to 1 at the right, with the part of each that has arrived.
+    /// A bar below the lanes is brighter where more has arrived.
     pub arrived: Option<&'a [([f64; 2], f32)]>,
-    /// Levels of the colours of rows: a bar right of the lanes says what they are.
+    /// Levels of the colours of rows, drawn as a bar right of the lanes.
     pub levels: Option<Axis<'a>>,
-    /// Room right of the plot for such a bar, also where there is none, in pixels: 0 or [`LEVELS_WIDTH`].
+    /// Room right of the plot for such a bar, in pixels, even without one: 0 or [`LEVELS_WIDTH`].
     pub right: u32,
-    /// Characters that labels beside the lanes have room for, so that plots of several pictures begin at one place; never fewer than
-    /// the picture's own labels have.
+    /// Minimum width of the labels beside the lanes in characters, so that the plots of several pictures start at the
+    /// same x. The picture's own labels always fit.
     pub label_chars: usize,
 }
 
-/// Columns that fill the plot of a picture `width` pixels wide, one a pixel, beside labels of up to nine characters.
+/// Columns that fill the plot of a picture `width` pixels wide, one per pixel, beside labels of up to nine characters.
 pub fn plot_columns(width: u32) -> usize {
     plot_columns_beside(width, 0)
 }
 
-/// The same beside labels of so many characters.
+/// The same beside labels of `label_chars` characters.
 pub fn plot_columns_beside(width: u32, label_chars: usize) -> usize {
     width.saturating_sub(gutter(&Pen::new(), label_chars) + MARGIN_RIGHT) as usize
 }
 
-/// Room left of the plot for labels of so many characters, in pixels.
+/// Room left of the plot for labels of `label_chars` characters, in pixels.
 fn gutter(pen: &Pen, label_chars: usize) -> u32 {
     let labels = pen.width(&"0".repeat(label_chars.min(LABEL_CHARS_MAX)));
     MARGIN_LEFT.max(labels as u32 + LABEL_SPACING)
@@ -103,10 +103,10 @@ impl<'a, V: Value> Picture<'a, V> {
         }
     }
 
-    /// Draws it.
+    /// Draws the picture.
     ///
     /// # Errors
-    /// [`Error::Setting`] where width or height are out of range.
+    /// [`Error::Setting`] if width or height is out of range.
     pub fn draw(&self) -> Result<Image> {
         let sides = [("width", self.width, 160), ("height", self.height, 120)];
         for (what, got, least) in sides {
@@ -229,20 +229,20 @@ impl<'a, V: Value> Picture<'a, V> {
 }
 
 const MARGIN_LEFT: u32 = 76;
-/// Beside a label.
+/// Space beside a label.
 const LABEL_SPACING: u32 = 8;
-/// A unit has no limit of its own.
+/// Units have no limit of their own.
 const LABEL_CHARS_MAX: usize = 24;
 const MARGIN_RIGHT: u32 = 12;
-/// Of the bar of levels with its labels, in pixels.
+/// Width of the level bar with its labels, in pixels.
 pub const LEVELS_WIDTH: u32 = 84;
 const LEVELS_BAR: i32 = 12;
 const LEVELS_SPACING: i32 = 8;
 const MARGIN_BOTTOM: u32 = 22;
 const LANE_SPACING: i32 = 3;
-/// Of the bar that says what has come.
+/// Height of the bar of arrived data.
 const ARRIVED_HEIGHT: i32 = 4;
-/// So that the least is seen.
+/// Minimum opacity, so that the smallest part is visible.
 const ARRIVED_ALPHA_MIN: f32 = 70.0;
 const HEADER_SPACING: i32 = 20;
 

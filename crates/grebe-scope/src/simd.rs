@@ -1,7 +1,8 @@
-//! The inner loops, compiled for what the processor has and chosen at run time, for each kind of [`Value`](crate::Value).
+//! The inner loops, compiled for several instruction sets and selected at run time, for each kind of
+//! [`Value`](crate::Value).
 //!
-//! The loops are plain Rust over fixed-size chunks, which the compiler turns into vector code for each set of
-//! features; what it does not find by itself is written by hand: multiply-add, comparisons, and ends of short pieces.
+//! The loops are plain Rust over fixed-size chunks, which the compiler vectorizes for each instruction set. Multiply-add,
+//! comparisons, and the ends of short pieces are written by hand.
 
 mod integer;
 mod real;
@@ -15,7 +16,7 @@ use crate::stats::Stats;
 use crate::value::Number;
 pub(crate) use words::{IntegerThresholds, RealThresholds, WORDS_MAX, Words};
 
-/// The loops that each kind of value has for itself.
+/// The loops of each kind of value.
 pub trait Kernels: Number {
     /// Two thresholds in a form that comparisons of 64 samples can take.
     type Thresholds: Copy + Debug + Send;
@@ -26,15 +27,15 @@ pub trait Kernels: Number {
     /// See [`stats`].
     fn stats(samples: &[Self]) -> Stats<Self>;
 
-    /// As `stats`, and copies the samples to `to`, which is as long and begins on a border of 64 bytes, past the caches.
-    /// `None`, and nothing done, where the processor has no way to. Only for [`StreamingStores`].
+    /// As `stats`, and also copies the samples to `to`, past the caches. `to` has the same length and starts on a
+    /// border of 64 bytes. `None`, and no effect, if the CPU cannot do it. Only for [`StreamingStores`].
     fn stats_streaming(samples: &[Self], to: &mut [Self]) -> Option<Stats<Self>>;
 
-    /// Writes one word for each chunk, as far as there is room.
+    /// Writes one word per chunk, as far as there is room.
     fn compare(chunks: &[[Self; 64]], thresholds: Self::Thresholds, words: &mut [Words]);
 }
 
-/// Smallest and largest of `samples`; [`Number::HIGHEST`] and [`Number::LOWEST`] where there are none (not-a-number is none).
+/// Smallest and largest of `samples`; [`Number::HIGHEST`] and [`Number::LOWEST`] without any (NaN does not count).
 #[inline]
 pub fn min_max<V: Kernels>(samples: &[V]) -> (V, V) {
     V::min_max(samples)
@@ -49,8 +50,8 @@ pub fn stats<V: Kernels>(samples: &[V]) -> Stats<V> {
     V::stats(samples)
 }
 
-/// Stores past the caches, which saves reading memory that is overwritten anyway. Such stores are ordered with no other: they
-/// can only be made through this, and its end orders them before whatever tells other threads of them.
+/// Stores past the caches, which avoids reading memory that will be overwritten. Such stores are not ordered with
+/// others. They need this type, and its drop orders them before any later store that publishes them to other threads.
 pub(crate) struct StreamingStores(());
 
 impl StreamingStores {
@@ -58,8 +59,8 @@ impl StreamingStores {
         Self(())
     }
 
-    /// As [`stats`], and copies the samples to `to`, which must be as long (else nothing is copied beyond the shorter); past
-    /// the caches where `to` is aligned.
+    /// As [`stats`], and copies the samples to `to` of the same length; past the caches if `to` is aligned. Copies at
+    /// most the shorter length.
     pub(crate) fn stats<V: Kernels>(&mut self, samples: &[V], to: &mut [V]) -> Stats<V> {
         if samples.len() == to.len()
             && to.as_ptr().addr().is_multiple_of(64)
@@ -81,7 +82,7 @@ impl Drop for StreamingStores {
     }
 }
 
-/// Asks for the 64 samples from `from` on, if there are any, to be brought into the first-level cache.
+/// Prefetches the 64 samples from `from` on, if there are any, into the first-level cache.
 #[inline]
 pub(crate) fn prefetch<V: Kernels>(samples: &[V], from: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -92,7 +93,7 @@ pub(crate) fn prefetch<V: Kernels>(samples: &[V], from: usize) {
     let _ = (samples, from);
 }
 
-/// Compares up to `64 * WORDS_MAX` samples and returns how many words were written.
+/// Compares up to `64 * WORDS_MAX` samples and returns the number of written words.
 pub(crate) fn compare<V: Kernels>(
     strip: &[V],
     thresholds: V::Thresholds,
@@ -105,7 +106,7 @@ pub(crate) fn compare<V: Kernels>(
     if rest.is_empty() || used == WORDS_MAX {
         return used;
     }
-    // Padded with a sample that is neither above nor below would not always exist: mask instead.
+    // A padding sample that is neither above nor below may not exist, so mask the result.
     let mut padded = [V::default(); 64];
     padded[..rest.len()].copy_from_slice(rest);
     V::compare(&[padded], thresholds, &mut words[used..]);

@@ -1,8 +1,8 @@
 //! Spectra of unbroken runs of samples: windows, averages, peak hold, levels in dBFS.
 //!
-//! 0 dBFS is a sine that uses the whole range of `i16` (AES17), or one of amplitude 1 of `f32`; of complex samples, a tone
-//! whose magnitude is that. Levels are those of the tone that would cause them: the window's gain is divided out, so
-//! peaks read right with every window.
+//! 0 dBFS is a sine that uses the whole range of `i16` (AES17), or one of amplitude 1 of `f32`; for complex samples, a tone
+//! of that magnitude. A level is that of the tone that would cause it: the window's gain is divided out, so peaks are right
+//! with every window.
 
 mod levels;
 mod measure;
@@ -26,8 +26,8 @@ pub use window::Window;
 /// samples, made with [`complex`](Spectrum::complex) and given as I and Q: lines go from minus half the rate on, and 0 Hz, where
 /// a receiver's centre frequency lies, is in the middle.
 ///
-/// Works in place in memory reserved at the start; feeding allocates nothing. A transform with a sample that is not finite is left
-/// out and counted.
+/// Works in memory reserved at the start; appending allocates nothing. A transform with a sample that is not finite
+/// is skipped and counted.
 ///
 /// ```
 /// use grebe_scope::{Averaging, Spectrum, Window};
@@ -53,7 +53,7 @@ pub struct Spectrum<V: Value = i16, const COMPONENTS: usize = 1> {
     /// The newest samples, up to one transform.
     pending: [Vec<V>; COMPONENTS],
     levels: Levels,
-    /// The sample that stands for nothing.
+    /// The value of silence.
     zero: f32,
     next: u64,
     left_out: u64,
@@ -86,8 +86,8 @@ impl<V: Value> Spectrum<V, 2> {
         Ok(Spectrum::of(PowerTransform::complex(size, window)?, averaging))
     }
 
-    /// Takes the next samples, both components (what one has more than the other is left out), and calls `each` with the lines in
-    /// dBFS after every transform.
+    /// Takes the next samples of both components, as many as the shorter slice has, and calls `each` with the lines
+    /// in dBFS after every transform.
     ///
     /// An index other than the expected one is a gap: no transform reaches across it.
     pub fn append(&mut self, first_sample_index: u64, i: &[V], q: &[V], each: impl FnMut(&[f32])) {
@@ -112,14 +112,14 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         spectrum
     }
 
-    /// The amplitude of 0 dBFS, [`Number::FULL_SCALE`](crate::Number::FULL_SCALE) unless set; what is no positive number changes nothing. For before the
-    /// first samples.
+    /// Sets the amplitude of 0 dBFS, by default [`Number::FULL_SCALE`](crate::Number::FULL_SCALE). Ignores values
+    /// that are not positive. Call it before the first samples.
     pub fn set_full_scale(&mut self, full_scale: f64) {
         self.transform.set_full_scale(full_scale);
     }
 
-    /// The value of a sample that stands for nothing, 0 unless set: 128 of unsigned bytes, whose spectrum has no offset then. For before the
-    /// first samples.
+    /// Sets the sample value of silence, by default 0: 128 for unsigned bytes removes the offset from the spectrum.
+    /// Call it before the first samples.
     pub fn set_zero(&mut self, zero: f64) {
         self.zero = zero as f32;
     }
@@ -129,7 +129,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         self.hop = samples.clamp(1, self.size());
     }
 
-    /// Keeps the highest level of each line, or stops and forgets.
+    /// Holds the highest level of each line, or stops and forgets it.
     pub fn set_peak_hold(&mut self, on: bool) {
         self.levels.set_peak_hold(on);
     }
@@ -139,7 +139,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         &self.levels.dbfs
     }
 
-    /// The highest levels so far, where peak hold is on.
+    /// The highest levels so far, if peak hold is on.
     pub fn hold_dbfs(&self) -> Option<&[f32]> {
         self.levels.hold_dbfs.as_deref()
     }
@@ -181,7 +181,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         self.levels.count
     }
 
-    /// Transforms that were left out, because a sample was infinite or not a number.
+    /// Number of transforms that were skipped because a sample was infinite or NaN.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -204,7 +204,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
                     each(&self.levels.dbfs);
                 }
                 rest = rest.map(|rest| &rest[self.hop..]);
-                // What is left may be shorter than a transform: then it waits with the rest of the overlap.
+                // The remaining samples may be fewer than a transform: then they wait with the overlap.
                 continue;
             }
             let take = rest[0].len().min(size - self.pending[0].len());
@@ -225,7 +225,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         }
     }
 
-    /// Transforms one size of samples; `false` where that was left out.
+    /// Transforms one size of samples; returns `false` if the transform was skipped.
     fn transform(&mut self, samples: [&[V]; COMPONENTS]) -> bool {
         let q = samples.get(1).copied().unwrap_or_default();
         let Some(lines) = self.transform.transform(samples[0], q, self.zero) else {

@@ -5,9 +5,9 @@ use crate::value::{Number, Sums};
 /// Smallest and largest of some samples, and their sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stats<V: Number = i16> {
-    /// Smallest sample; [`Number::HIGHEST`] where there is none.
+    /// Smallest sample; [`Number::HIGHEST`] without samples.
     pub min: V,
-    /// Largest sample; [`Number::LOWEST`] where there is none.
+    /// Largest sample; [`Number::LOWEST`] without samples.
     pub max: V,
     /// Sums of the samples: [`IntegerSums`](crate::IntegerSums) or [`RealSums`](crate::RealSums).
     pub sums: V::Sums,

@@ -1,4 +1,4 @@
-//! Finding every event of a stream that meets a condition, across block borders and never across a gap.
+//! Finds every event of a stream that meets a condition, across block borders and never across a gap.
 //!
 //! 64 samples at a time become two words of comparison bits ("above", "below"); the comparator with
 //! hysteresis is then one addition, whose carries are its states (see `comparator.rs`). So the cost per sample
@@ -30,16 +30,17 @@ pub struct TriggerEvent<V: Value = i16> {
 }
 
 impl<V: Value> TriggerEvent<V> {
-    /// How far before `index` the straight line between the two samples crosses the level: 0.0 to 1.0 samples.
+    /// Distance from `index` back to the place where the straight line between the two samples crosses the level: 0.0
+    /// to 1.0 samples.
     /// 0.0 for conditions without a crossing.
     pub fn fraction(&self) -> f64 {
         let (before, after) = (self.before.to_f64(), self.after.to_f64());
         let part = (after - self.level.to_f64()) / (after - before);
-        // No line passes equal samples, or through infinity.
+        // Equal samples and infinity have no line between them.
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Where the level was crossed, as a sample index with fraction.
+    /// Place of the crossing, as a sample index with a fraction.
     pub fn position(&self) -> f64 {
         self.index as f64 - self.fraction()
     }
@@ -69,11 +70,11 @@ pub struct Trigger<V: Value = i16> {
     /// Second pair of thresholds, for the conditions that need one.
     secondary: Option<Comparator<V>>,
     holdoff_samples: u64,
-    /// Events before this index are held off.
+    /// Hold-off ends at this index.
     ready_from: u64,
-    /// Start of the pulse that runs now; or the last crossing, for dropout.
+    /// Start of the present pulse; or the last crossing, for dropout.
     since: Option<u64>,
-    /// Whether the pulse that runs now has reached the far level of a runt condition.
+    /// Whether the present pulse has reached the far level of a runt condition.
     reached: bool,
     /// Direction of the last crossing, for dropout.
     since_rising: bool,
@@ -86,11 +87,11 @@ pub struct Trigger<V: Value = i16> {
 }
 
 impl<V: Value> Trigger<V> {
-    /// Looks for `condition`. After an event, those within the next `holdoff_samples` are only counted.
+    /// Searches for `condition`. After an event, those within the next `holdoff_samples` are only counted.
     ///
     /// # Errors
-    /// [`Error::Setting`](crate::Error::Setting) where `low` is not below `high`, a range of widths or a time is empty, or a level or a
-    /// hysteresis is no finite number.
+    /// [`Error::Setting`](crate::Error::Setting) if `low` is not below `high`, a range of widths or a time is empty,
+    /// or a level or hysteresis is not finite.
     pub fn new(condition: Condition<V>, holdoff_samples: u64) -> Result<Trigger<V>> {
         let Setup { rule, primary, secondary } = Setup::new(&condition)?;
         let (level, level_falling) = condition.levels();
@@ -113,18 +114,18 @@ impl<V: Value> Trigger<V> {
         })
     }
 
-    /// The same trigger behind a filter; behind a high-pass, levels count from the slow baseline of the signal. Costs one pass over
-    /// the samples.
+    /// The same trigger after a filter; after a high-pass, levels count from the slow baseline of the signal. Costs
+    /// one pass over the samples.
     pub fn with_filter(self, filter: TriggerFilter<V>) -> Trigger<V> {
         Trigger { filter: Some(filter), ..self }
     }
 
-    /// Smallest and largest sample behind the filter since the last call; `None` without one, or without samples.
+    /// Smallest and largest filtered sample since the last call; `None` without a filter, or without samples.
     pub fn take_passed_extremes(&mut self) -> Option<(V, V)> {
         self.filter.as_mut()?.take_extremes()
     }
 
-    /// Looks at the next block and calls `fire` with every event that is not held off, in order.
+    /// Searches the next block and calls `fire` with every event outside hold-off, in order.
     ///
     /// An index other than the expected one is a gap: the signal before it is forgotten, so no event is
     /// made of two samples that were not neighbours.
@@ -146,7 +147,7 @@ impl<V: Value> Trigger<V> {
             self.forget();
         }
         let mut at = first_sample_index;
-        // What fires only where the state changes need not look at the many words in which it does not.
+        // A rule that fires only on a state change skips the many words without one.
         let fires_on_change = matches!(self.rule, Rule::Rises | Rule::Falls | Rule::Pulse(..));
         let (mut primary, mut secondary) = ([Words::default(); WORDS_MAX], [Words::default(); WORDS_MAX]);
         for (number, strip) in samples.chunks(64 * WORDS_MAX).enumerate() {
@@ -155,7 +156,7 @@ impl<V: Value> Trigger<V> {
                 comparator.compare(strip, &mut secondary);
             }
             for (place, (one, two)) in primary[..words].iter().zip(&secondary).enumerate() {
-                // While the states of this strip are looked at, the next one comes from memory.
+                // Prefetch the next strip while this one is searched.
                 simd::prefetch(samples, 64 * (WORDS_MAX * (number + 1) + place));
                 let (start, end) = (64 * place, strip.len().min(64 * (place + 1)));
                 if !(fires_on_change && self.primary.rests(*one)) {
@@ -168,12 +169,12 @@ impl<V: Value> Trigger<V> {
         self.next = Some(at);
     }
 
-    /// Events that met the condition so far, held off or not.
+    /// Events that met the condition so far, also during hold-off.
     pub fn found(&self) -> u64 {
         self.found
     }
 
-    /// Of those, the ones within the holdoff of an earlier one.
+    /// Of these, events during the hold-off of an earlier one.
     pub fn held_off(&self) -> u64 {
         self.held_off
     }
@@ -229,13 +230,13 @@ impl<V: Value> Trigger<V> {
         let bits = rises | falls;
         let slope_of = |bit| if rises >> bit & 1 != 0 { Slope::Rising } else { Slope::Falling };
         if at + 64 <= self.ready_from {
-            // All held off: counting is enough.
+            // All are in hold-off, so counting is enough.
             self.found += u64::from(bits.count_ones());
             self.held_off += u64::from(bits.count_ones());
             return;
         }
         if self.holdoff_samples == 0 {
-            // None held off: the same without the book-keeping.
+            // None is in hold-off: the same without bookkeeping.
             self.found += u64::from(bits.count_ones());
             each_bit(bits, |bit| fire(self.event_at(at, piece, bit, slope_of(bit), self.level)));
             return;
@@ -263,7 +264,7 @@ impl<V: Value> Trigger<V> {
         self.emit(event, fire);
     }
 
-    /// Conditions that last: pulses with a begin and an end, and the time since a crossing.
+    /// Conditions with a duration: pulses with a start and an end, and the time since a crossing.
     fn pulses(
         &mut self,
         at: u64,
@@ -338,7 +339,7 @@ impl<V: Value> Trigger<V> {
         let Some(index) = self.since.and_then(|since| since.checked_add(timeout)) else { return };
         if index < until {
             self.since = None;
-            // Due within this word: earlier ones would have fired then.
+            // Due within this word, because earlier ones would have fired then.
             let sample = piece[(index - at) as usize];
             let slope = if self.since_rising { Slope::Rising } else { Slope::Falling };
             let event =
@@ -348,7 +349,7 @@ impl<V: Value> Trigger<V> {
     }
 
     fn event_at(&self, at: u64, piece: &[V], bit: usize, slope: Slope, level: V) -> TriggerEvent<V> {
-        // A crossing has a neighbour: the comparator's state was forgotten at every gap.
+        // A crossing has a neighbour, because every gap resets the comparator's state.
         let before = if bit == 0 { self.last } else { piece[bit - 1] };
         TriggerEvent { index: at + bit as u64, slope, width_samples: 0, before, after: piece[bit], level }
     }

@@ -1,4 +1,4 @@
-//! Steps of 1-2-5, engineering numbers and axis ticks: the labels every face shows alike.
+//! Steps of 1-2-5, engineering numbers and axis ticks: the labels of all front ends.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,8 +8,8 @@ use crate::steps::{power_of_ten, round_to, step_125_up};
 
 /// A number with its unit as engineers read it: `25 MS/s`, `1.2 ms`, `-340 mV`.
 ///
-/// Three significant digits unless told otherwise; zeros at the end are left out. A thousand seconds and more are read as on a clock. Levels
-/// in dB, degrees and ratios take no prefix, and numbers without a unit none below 1.
+/// Three significant digits by default, without trailing zeros. From 1000 s on, the format is that of a clock. Levels
+/// in dB, degrees and ratios take no prefix; numbers without a unit take none below 1.
 ///
 /// ```
 /// use grebe_scope::Engineering;
@@ -33,7 +33,7 @@ impl<'a> Engineering<'a> {
         Engineering { value, unit, digits: 3 }
     }
 
-    /// With so many significant digits, 1 to 15.
+    /// Sets the number of significant digits, 1 to 15.
     pub fn digits(self, digits: u32) -> Engineering<'a> {
         Engineering { digits: digits.clamp(1, 15), ..self }
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Engineering<'_> {
         let mut exponent = prefix_exponent(self.value).clamp(*exponents.start(), *exponents.end());
         let mut decimals = decimals_for(self.value / power_of_ten(exponent), self.digits);
         if exponents.start() == &0 && self.value != 0.0 && self.value.abs() < 1.0 {
-            // Zeros behind the point are no digits.
+            // Zeros after the point are not significant.
             decimals = (self.digits as i32 - 1 - self.value.abs().log10().floor() as i32) as u32;
         }
         let rounded = round_to(self.value / power_of_ten(exponent), decimals);
@@ -75,8 +75,8 @@ impl fmt::Display for Engineering<'_> {
     }
 }
 
-/// Reads what a person typed for a quantity of `unit`: a number, perhaps with an SI prefix, perhaps with the unit; seconds also as on a
-/// clock. `None`: it means nothing.
+/// Parses a typed quantity of `unit`: a number, optionally with an SI prefix and the unit; seconds also in the format
+/// of a clock. `None` if it is invalid.
 ///
 /// ```
 /// use grebe_scope::parse_quantity;
@@ -106,7 +106,7 @@ pub fn parse_quantity(text: &str, unit: &str) -> Option<f64> {
     Some(number * power_of_ten(exponent?)).filter(|value| value.is_finite())
 }
 
-/// Where the lines of an axis lie, in steps of 1-2-5, and how they are labelled.
+/// Places and labels of an axis' lines, in steps of 1-2-5.
 ///
 /// ```
 /// use grebe_scope::Ticks;
@@ -130,7 +130,7 @@ impl Ticks {
         Ticks { low, high, step }
     }
 
-    /// The same on an axis of this unit: steps of a clock where it is seconds, and many.
+    /// The same on an axis of this unit: for long times in seconds, steps of a clock.
     pub fn of_unit(low: f64, high: f64, count_max: u32, unit: &str) -> Ticks {
         let least = (high - low) / f64::from(count_max.max(2));
         match unit == "s" && is_long(low.abs().max(high.abs())) {
@@ -144,7 +144,7 @@ impl Ticks {
         Ticks { low, high, step: if step > 0.0 { step } else { 1.0 } }
     }
 
-    /// Distance of two ticks.
+    /// Distance between ticks.
     pub fn step(&self) -> f64 {
         self.step
     }
@@ -158,21 +158,21 @@ impl Ticks {
         (0..count).map(move |n| (first + n as f64) * step)
     }
 
-    /// The label of a tick: all of an axis in one prefix, or as on a clock, with as many decimals as the step asks for.
+    /// The label of a tick: one prefix for the whole axis, or the format of a clock, with the decimals that the step needs.
     pub fn label(&self, value: f64, unit: &str) -> String {
         let largest = self.low.abs().max(self.high.abs());
-        // A span that came by the network, or of whole samples, is off by a little: a step of 0.9999999 s is one of 1 s.
+        // A span from the network, or of whole samples, is slightly off: a step of 0.9999999 s means 1 s.
         let step = self.step * (1.0 + WHOLE_WITHIN);
         let step_exponent = step.log10().floor() as i32;
         let is_one_digit = is_whole(self.step / power_of_ten(step_exponent));
         let decimals = |exponent: i32| (exponent - step_exponent + i32::from(!is_one_digit)).clamp(0, 12);
         if unit == "s" && is_long(largest) {
             let mut label = String::new();
-            // A String takes whatever it gets.
+            // Writing to a String cannot fail.
             let _ = clock_text(&mut label, value, decimals(0) as u32, false);
             return label;
         }
-        // The prefix of the step where that gives at most four digits before the point, else that of the largest value.
+        // The prefix of the step if that gives at most four digits before the point, else that of the largest value.
         let has_four_digits = |exponent: i32| largest / power_of_ten(exponent) < 1e4;
         let fitting = [step, largest].map(prefix_exponent);
         let fitting = fitting.into_iter().find(|&exponent| has_four_digits(exponent));
@@ -194,8 +194,8 @@ impl Ticks {
     }
 }
 
-/// The prefixes that a unit takes, as powers of ten: levels and ratios, degrees and numbers of their own kind take none, and a number without a
-/// unit takes none that would be read as one (`500 m`).
+/// The prefixes of a unit, as powers of ten: levels and ratios, degrees and dimensionless units take none, and a
+/// number without a unit takes none that could be read as one (`500 m`).
 fn prefix_exponents(unit: &str) -> RangeInclusive<i32> {
     let is_level = unit.starts_with("dB");
     let is_angle_or_temperature = unit.starts_with('\u{b0}') || unit.starts_with("deg");
@@ -207,7 +207,7 @@ fn prefix_exponents(unit: &str) -> RangeInclusive<i32> {
     }
 }
 
-/// `-1.25e-6`: a small number that takes no prefix; zeros at the end are left out.
+/// `-1.25e-6`: a small number without a prefix or trailing zeros.
 fn scientific(value: f64, digits: u32) -> String {
     let text = format!("{value:.*e}", digits.saturating_sub(1) as usize);
     let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -217,7 +217,7 @@ fn scientific(value: f64, digits: u32) -> String {
 }
 
 const EXPONENT_MAX: i32 = 12;
-/// Smaller numbers have too many zeros to be counted.
+/// Smaller numbers have too many zeros to count.
 const SCIENTIFIC_BELOW: f64 = 1e-4;
 const WHOLE_WITHIN: f64 = 1e-6;
 const PREFIXES: [&str; 10] = ["f", "p", "n", "µ", "m", "", "k", "M", "G", "T"];
@@ -226,7 +226,7 @@ fn prefix(exponent: i32) -> &'static str {
     usize::try_from((exponent + 15) / 3).ok().and_then(|i| PREFIXES.get(i)).copied().unwrap_or("")
 }
 
-/// The power of a thousand that leaves 1 to 999 before the point, limited to the prefixes there are.
+/// The power of a thousand that leaves 1 to 999 before the point, limited to the existing prefixes.
 fn prefix_exponent(value: f64) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(labels(-1_200.0, 0.0, 4), "-0:20:00 -0:15:00 -0:10:00 -0:05:00 0:00:00");
         assert_eq!(labels(7_199.5, 7_200.1, 3), "1:59:59.6 1:59:59.8 2:00:00.0");
         assert_eq!(labels(0.0, 2e5, 5), "0:00:00 12:00:00 24:00:00 36:00:00 48:00:00");
-        // Samples are counted.
+        // The unit is samples.
         assert_eq!(Ticks::of_unit(0.0, 4e3, 2, "S").label(2e3, "S"), "2 kS");
     }
 

@@ -1,4 +1,4 @@
-//! The two kinds of arithmetic inside a scope, and what differs between them, subject by subject.
+//! The two kinds of arithmetic of a scope, and their differences, one per submodule.
 
 mod bins;
 mod high_pass;
@@ -14,19 +14,19 @@ pub use number::Number;
 pub(crate) use sums::Sums;
 pub use sums::{IntegerSums, RealSums};
 
-/// What a scope computes with: `i16` or `f32`, and nothing else.
+/// The sample type of a scope: `i16` or `f32`.
 ///
-/// Every structure of this crate takes either, and is compiled for each: the kind is chosen once, where a structure is made.
-/// Samples of other formats become one of the two without loss of what a picture shows: 8 bits fit `i16`, longer
-/// integers and `f64` become `f32`, and a complex sample is two channels, I and Q.
+/// Every structure of this crate takes either kind, and is compiled for each; the caller selects the kind when it
+/// makes one. Other formats become one of the two without a visible loss: 8 bits fit `i16`, longer integers and `f64`
+/// become `f32`, and a complex sample is two channels, I and Q.
 ///
 /// # Not-a-number and infinity in `f32`
 ///
-/// - Not-a-number is never an extreme, and passes no level: a comparator keeps its state over it. A column of nothing else is
-///   empty, and complete all the same: nothing was lost.
+/// - NaN is never an extreme, and passes no level: a comparator keeps its state over it. A column with nothing else is
+///   empty, but complete, because nothing was lost.
 /// - Infinity is an extreme, and passes levels; a picture clips it at the edge of its lane.
-/// - Neither enters a sum. Means, RMS and everything that stands on them are those of the finite samples;
-///   [`RangeStats::not_finite`](crate::RangeStats::not_finite) says how many others there were.
+/// - Neither enters a sum. Means, RMS and everything based on them use the finite samples only;
+///   [`RangeStats::not_finite`](crate::RangeStats::not_finite) is the number of the others.
 pub trait Value: Kernels + Levels + HighPass + Bins {}
 
 impl Value for i16 {}

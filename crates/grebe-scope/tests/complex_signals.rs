@@ -1,7 +1,7 @@
-//! What is measured of tones and of modulated signals, against SciPy 1.17 and NumPy 2.4 on the same samples.
+//! Measurements of tones and of modulated signals, against SciPy 1.17 and NumPy 2.4 on the same samples.
 //!
-//! Noise is the sum of twelve uniform numbers less 6, of xorshift32, so that anybody makes the same samples. How SciPy came to its
-//! numbers is said at each test; none of them used a spectrum where the scope does, but for bandwidths.
+//! Noise is the sum of twelve uniform numbers minus 6, from xorshift32, so that anybody can make the same samples.
+//! Each test describes SciPy's method; except for bandwidths, none uses a spectrum where the scope does.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, TAU};
 
@@ -29,9 +29,10 @@ fn quality_of(sample: impl FnMut(usize) -> f64) -> ToneQuality {
 }
 
 /// The sine with two harmonics, an offset and noise:
-/// `0.9 sin(a + 0.3) + 0.009 sin(2a + 1) + 0.0045 sin(3a + 2) + 0.02 + noise * gauss(seed 12345)`, `a = 2 pi 0.0731234 n`.
-/// SciPy: `numpy.linalg.lstsq` of an offset, the fundamental and harmonics 2 to 6 (cosine and sine each), the frequency refined by
-/// `scipy.optimize.minimize_scalar` to the least residual (IEEE 1241, sine fit); noise is the mean square of what is left.
+/// `0.9 sin(a + 0.3) + 0.009 sin(2a + 1) + 0.0045 sin(3a + 2) + 0.02 + noise * gauss(seed 12345)`,
+/// `a = 2 pi 0.0731234 n`. SciPy: `numpy.linalg.lstsq` of an offset, the fundamental and harmonics 2 to 6 (cosine and
+/// sine each), the frequency refined by `scipy.optimize.minimize_scalar` to the least residual (IEEE 1241, sine fit);
+/// noise is the mean square of the residual.
 #[test]
 fn a_real_tone_has_the_quality_that_a_fit_in_time_finds() {
     for (part, snr, sinad, thd, enob) in
@@ -51,8 +52,8 @@ fn a_real_tone_has_the_quality_that_a_fit_in_time_finds() {
     }
 }
 
-/// An ideal converter of 12 bits: `(floor(0.999 sin(a + 0.3) * 2048) + 0.5) / 2048`. The same fit: SNR 73.982, SINAD 73.980 dB, ENOB
-/// 11.9968.
+/// An ideal converter of 12 bits: `(floor(0.999 sin(a + 0.3) * 2048) + 0.5) / 2048`. The same fit: SNR 73.982, SINAD
+/// 73.980 dB, ENOB 11.9968.
 #[test]
 fn an_ideal_converter_has_its_bits() {
     let quality =
@@ -63,8 +64,8 @@ fn an_ideal_converter_has_its_bits() {
     assert!(quality.thd_db.is_none_or(|thd| thd < -95.0), "{quality:?}");
 }
 
-/// `0.7 exp(j(a + 0.3)) + 0.007 exp(j(2a + 1)) + 0.001 (gauss(seed 777) + j gauss(seed 999))`. The same fit, of complex exponentials:
-/// SNR 53.903, SINAD 39.835, THD -40.009 dB, ENOB 6.83854.
+/// `0.7 exp(j(a + 0.3)) + 0.007 exp(j(2a + 1)) + 0.001 (gauss(seed 777) + j gauss(seed 999))`. The same fit, of
+/// complex exponentials: SNR 53.903, SINAD 39.835, THD -40.009 dB, ENOB 6.83854.
 #[test]
 fn a_complex_tone_has_the_quality_that_a_fit_in_time_finds() {
     let (mut gauss_i, mut gauss_q) = (gauss(777), gauss(999));
@@ -86,12 +87,14 @@ fn a_complex_tone_has_the_quality_that_a_fit_in_time_finds() {
     assert_near("ENOB", quality.enob, 6.83854, 0.02);
 }
 
-/// QPSK, 8192 symbols (bits 31 and 30 of xorshift32, seed 42) of 8 samples, root raised cosine of 0.25 over 16 symbols, a tenth in
-/// amplitude, moved to 0.1 of the rate; with noise (seeds 2024 and 4048) 15 dB below it in its channel of 1.25 symbol rates.
+/// QPSK, 8192 symbols (bits 31 and 30 of xorshift32, seed 42) of 8 samples, root raised cosine of 0.25 over 16
+/// symbols, a tenth in amplitude, moved to 0.1 of the rate; with noise (seeds 2024 and 4048) 15 dB below it in its
+/// channel of 1.25 symbol rates.
 ///
-/// NumPy, of the samples: mean power -20.0045 dBFS clean and -19.2033 noisy, peak to average 4.8419 and 7.7767 dB; of the parts before
-/// they were added: SNR 14.9914 dB, channel power -19.8690 dBFS. SciPy: `signal.welch` (Blackman-Harris, 4096, half over),
-/// cumulative sum, 0.5 % and 99.5 %: bandwidth 0.137949 clean; 0.151792 noisy, within 0.1 of the rate on either side.
+/// NumPy, of the samples: mean power -20.0045 dBFS clean and -19.2033 noisy, peak to average 4.8419 and 7.7767 dB; of
+/// the parts before they were added: SNR 14.9914 dB, channel power -19.8690 dBFS. SciPy: `signal.welch`
+/// (Blackman-Harris, 4096, half over), cumulative sum, 0.5 % and 99.5 %: bandwidth 0.137949 clean; 0.151792 noisy,
+/// within 0.1 of the rate on either side.
 #[test]
 fn qpsk_at_a_known_snr_has_it_and_its_bandwidth() {
     let samples = 8192 * 8;

@@ -64,7 +64,7 @@ fn levels_agree_with_numpy() {
     ] {
         assert_near(name, set.get(quantity).unwrap(), expected[name], 1e-6);
     }
-    // The same from the pyramid's nodes, with the samples themselves long gone.
+    // The same from the pyramid's nodes, long after the samples are gone.
     let mut pyramid = Pyramid::new(1, 20 << 10).unwrap();
     for (place, block) in ecg.chunks(700).enumerate() {
         pyramid.append(700 * place as u64, &[block]).unwrap();
@@ -113,7 +113,7 @@ fn the_heart_rate_is_within_a_beat_a_minute_of_scipy() {
     }
 }
 
-/// What a person sets on the scope, and no more: the baseline wanders by more than an R peak is high.
+/// Only settings of a person: the baseline wanders by more than the height of an R peak.
 #[test]
 fn a_level_trigger_with_filter_finds_the_r_peaks() {
     let expected = expected();
@@ -185,7 +185,7 @@ fn low_pass(cutoff: f64, taps: usize) -> Vec<f64> {
     (0..taps).map(tap).collect()
 }
 
-/// The samples for which all taps find one.
+/// The samples with all taps inside the signal.
 fn filtered(samples: &[f64], taps: &[f64]) -> Vec<f64> {
     let sum = |window: &[f64]| window.iter().zip(taps).map(|(sample, tap)| sample * tap).sum();
     samples.windows(taps.len()).map(sum).collect()

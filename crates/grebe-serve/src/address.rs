@@ -1,45 +1,45 @@
-//! Where a server is, in one word: `serve://HOST:PORT?token=TOKEN`.
+//! The address of a server: `serve://HOST:PORT?token=TOKEN`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A server, and what lets a viewer in.
+/// A server's address, with its token and certificate.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FarAddress {
     host: String,
     port: u16,
     pub(crate) token: String,
-    /// SHA-256 of the certificate that it has to show; `None`: without TLS.
+    /// Expected SHA-256 of its certificate; `None`: without TLS.
     pub(crate) certificate: Option<[u8; 32]>,
-    /// Which of its sources, from 1.
+    /// Number of its source, from 1.
     pub(crate) source: usize,
 }
 
 impl FarAddress {
-    /// A server without TLS, or one that shows a certificate of this SHA-256.
+    /// A server without TLS, or one with a certificate of this SHA-256.
     pub fn new(host: &str, port: u16, token: &str, certificate: Option<[u8; 32]>) -> FarAddress {
         FarAddress { host: host.to_owned(), port, token: token.to_owned(), certificate, source: 1 }
     }
 
-    /// Another of the server's sources, from 1 as it counts them.
+    /// Selects another source of the server, counted from 1.
     #[must_use]
     pub fn of_source(self, source: usize) -> FarAddress {
         FarAddress { source, ..self }
     }
 
-    /// Which of the server's sources it is, from 1.
+    /// Number of the server's source, from 1.
     pub fn source(&self) -> usize {
         self.source
     }
 
-    /// The link for a browser. The token stands behind the `#`, which is never sent.
+    /// The link for a browser. The token is after the `#`, which browsers never send.
     pub fn page(&self) -> String {
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
         let source = if self.source == 1 { String::new() } else { format!("&source={}", self.source) };
         format!("{scheme}://{}/#token={}{source}", self.place(), self.token)
     }
 
-    /// Host and port, without what lets anybody in.
+    /// Host and port, without the token.
     pub fn place(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -53,7 +53,7 @@ impl FarAddress {
     }
 }
 
-/// All of it, to be handed to who may look.
+/// The whole address, for people who may look.
 impl fmt::Display for FarAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "serve://{}?token={}", self.place(), self.token)?;
@@ -68,7 +68,7 @@ impl fmt::Display for FarAddress {
     }
 }
 
-/// The token stays out of logs.
+/// Keeps the token out of logs.
 impl fmt::Debug for FarAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FarAddress({})", self.place())
@@ -89,7 +89,7 @@ impl FromStr for FarAddress {
         {
             return Err("the host is missing: serve://HOST:PORT?token=TOKEN".into());
         }
-        let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+        let port = port.parse().map_err(|_| format!("invalid port {port:?}"))?;
         let (mut token, mut certificate, mut source) = (String::new(), None, 1);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {

@@ -1,4 +1,4 @@
-//! The way to a server: connects, and again where the connection was cut.
+//! The client of a server: connects, and connects again after a loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::address::FarAddress;
 use crate::error::Error;
 use crate::tls;
 
-/// A scope that is somewhere else, as long as this is held.
+/// A scope on another host, until this is dropped.
 pub struct FarViewer {
     status: Option<Box<dyn Fn() -> SourceStatus + Send>>,
     welcomed: Welcomed,
@@ -31,7 +31,7 @@ pub struct FarViewer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a server said when it let this viewer in.
+/// A server's answer to an accepted viewer.
 #[derive(Default)]
 pub(crate) struct Welcomed {
     channels: Vec<ChannelMeaning>,
@@ -52,7 +52,7 @@ impl Welcomed {
 }
 
 impl FarViewer {
-    /// One whose thread ends when `end` is called.
+    /// A viewer whose thread ends when `end` is called.
     pub(crate) fn new(
         status: Box<dyn Fn() -> SourceStatus + Send>,
         end: Box<dyn Fn() + Send + Sync>,
@@ -65,27 +65,27 @@ impl FarViewer {
         self.welcomed = welcomed;
     }
 
-    /// What of the source can be changed from here; the first time, and once.
+    /// Controls of the source, on the first call.
     pub fn take_controls(&mut self) -> SourceControls {
         std::mem::take(&mut self.welcomed.controls)
     }
 
-    /// What a front end asks for a few times a second; the first time, and once.
+    /// A function that returns the source's state, on the first call. The front end calls it a few times a second.
     pub fn take_status(&mut self) -> Option<Box<dyn Fn() -> SourceStatus + Send>> {
         self.status.take()
     }
 
-    /// What the numbers of the channels mean, as the server was told.
+    /// Meaning of the channels' numbers, as far as the server knows it.
     pub fn channels(&self) -> &[ChannelMeaning] {
         &self.welcomed.channels
     }
 
-    /// Searches all that is held there, for as long as the connection is.
+    /// Searches the server's history, while connected.
     pub fn finder(&self) -> Option<&Finder> {
         self.welcomed.finder.as_ref()
     }
 
-    /// What each of the sources is called that the server shows, where there are several.
+    /// Names of the server's sources, if it has several.
     pub fn sources(&self) -> &[String] {
         &self.welcomed.sources
     }
@@ -95,7 +95,7 @@ impl Drop for FarViewer {
     fn drop(&mut self) {
         (self.end)();
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
@@ -107,12 +107,12 @@ impl std::fmt::Debug for FarViewer {
     }
 }
 
-/// Looks at what a server shows: waits until it has let this viewer in. `program` is what this program calls itself, `is_cancelled`
-/// is asked meanwhile.
+/// Connects to a server, and waits until it accepts this viewer. `program` is the name of this program.
+/// `is_cancelled` is called while waiting.
 ///
 /// # Errors
-/// [`Error::Connect`], [`Error::Refused`] and [`Error::System`]. What happens later ends nothing: the front end says so, and it is
-/// tried again.
+/// [`Error::Connect`], [`Error::Refused`] and [`Error::System`]. Later errors end nothing: the front end shows them,
+/// and the client tries again.
 pub fn connect(
     address: &FarAddress,
     program: &str,
@@ -166,7 +166,7 @@ struct Carrier {
     scope: FarScope,
     woken: Arc<Notify>,
     is_ended: Arc<AtomicBool>,
-    /// Who waits for the first connection.
+    /// Waits for the first connection.
     first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
 }
 
@@ -182,7 +182,7 @@ impl Carrier {
                 return;
             }
             self.scope.lost(&format!("{error}; trying again"));
-            // What held for a while was no mistake of the address.
+            // A connection that held for a while proves that the address was right.
             pause = if begun.elapsed() > PAUSE_MAX { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
             let until = Instant::now() + pause;
             while Instant::now() < until && !self.is_over() {
@@ -201,7 +201,7 @@ impl Carrier {
         }
     }
 
-    /// One connection, until it ends; `Ok`: the front end is gone.
+    /// Runs one connection until it ends; `Ok`: the front end is gone.
     async fn connection(&mut self) -> Result<(), Error> {
         let wrong = |why: String| Error::Connect { to: self.address.place(), why };
         let opened = async {
@@ -244,7 +244,7 @@ impl Carrier {
                 let _ = timeout(FAREWELL_TIME, socket.close(None)).await;
                 return Ok(());
             }
-            // Requests of the front end do not put this off.
+            // Requests of the front end do not extend this timeout.
             if heard.elapsed() > SILENCE_MAX {
                 return Err(wrong("it fell silent".into()));
             }
@@ -311,11 +311,11 @@ where
 }
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// A server answers a ping a second.
+/// The server answers one ping per second.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const FAREWELL_TIME: Duration = Duration::from_millis(300);
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Beyond what a picture of all lanes takes.
+/// Above the size of a picture of all lanes.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;

@@ -2,38 +2,38 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why there is no server, or no way to one. Each message says what to do.
+/// Reason why a server cannot start, or cannot be reached. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address cannot be listened on.
+    /// The address is not available.
     #[error("cannot listen on {address}: {source}; another --listen, or port 0 for a free one, may do")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Certificate or key are of no use.
+    /// The certificate or the key is unusable.
     #[error("cannot use {path}: {why}; --tls-cert and --tls-key take files in PEM form")]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// The system has no thread, no random numbers, or no room.
+    /// The system has no thread, no random numbers, or no memory.
     #[error("the system refuses what a server needs: {0}")]
     System(io::Error),
-    /// There is no connection.
+    /// The connection failed.
     #[error("no connection to {to}: {why}")]
     Connect {
         /// Host and port.
         to: String,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// The server does not let this viewer in.
+    /// The server rejected this viewer.
     #[error("{to} does not let this viewer in: {why}")]
     Refused {
         /// Host and port.
@@ -41,7 +41,7 @@ pub enum Error {
         /// In the server's words.
         why: String,
     },
-    /// A pipe was closed, or says what cannot be.
+    /// A pipe was closed, or delivered invalid data.
     #[error("the other end is gone: {0}")]
     Pipe(String),
 }

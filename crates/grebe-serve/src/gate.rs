@@ -1,15 +1,15 @@
-//! Who may come in: by the host that was asked for, the page that asks, and a token.
+//! Access control: by the requested host, the requesting page, and a token.
 
 use std::net::IpAddr;
 
 use subtle::ConstantTimeEq;
 
-/// A word that lets its holder in. It has no text form but [`word`](Token::word).
+/// A token that admits its holder. Only [`word`](Token::word) converts it to text.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
 impl Token {
-    /// 192 bits of the system's random numbers.
+    /// Makes a token of 192 random bits.
     pub(crate) fn new() -> std::io::Result<Token> {
         let mut bytes = [0u8; TOKEN_LETTERS];
         getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -20,23 +20,23 @@ impl Token {
         &self.0
     }
 
-    /// Whether it is this one: in a time that says nothing of where another differs.
+    /// Compares in constant time.
     pub(crate) fn is(&self, word: &str) -> bool {
         self.0.as_bytes().ct_eq(word.as_bytes()).into()
     }
 }
 
-/// Names and pages that are let in beside the usual.
+/// Additional hosts and pages with access.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gate {
-    /// Names that this machine has, beside its addresses.
+    /// Names of this machine, beside its addresses.
     pub(crate) hosts: Vec<String>,
-    /// Pages of others that may show this scope.
+    /// Other pages that may show this scope.
     pub(crate) origins: Vec<String>,
 }
 
 impl Gate {
-    /// Whether a request is for this machine. A page of somebody else could have its own name point here.
+    /// Whether a request names this machine. Another site's own name could resolve to it.
     pub(crate) fn lets_host(&self, host: Option<&str>) -> bool {
         let Some(host) = host else { return false };
         let name = name_of(host);
@@ -45,7 +45,7 @@ impl Gate {
             || self.hosts.iter().any(|it| it.eq_ignore_ascii_case(name))
     }
 
-    /// Whether the page that asks is this server's own, or one that was named. Programs have none.
+    /// Whether the requesting page is this server's own, or an additional one. Programs have none.
     pub(crate) fn lets_origin(&self, origin: Option<&str>, host: Option<&str>) -> bool {
         let Some(origin) = origin else { return true };
         let of_host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

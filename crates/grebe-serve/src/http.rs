@@ -1,4 +1,4 @@
-//! Requests for the page and for the way in, as far as they go: heads, and answers that are in memory.
+//! HTTP requests for the page and for the WebSocket: heads, and answers from memory.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::gate::Gate;
 use crate::page;
 
-/// What is asked, as far as it matters.
+/// The needed parts of a request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Head {
     pub(crate) method: String,
@@ -18,12 +18,12 @@ pub(crate) struct Head {
     pub(crate) host: Option<String>,
     pub(crate) origin: Option<String>,
     known: Option<String>,
-    /// The key of who wants to speak otherwise.
+    /// Key of a WebSocket request.
     pub(crate) key: Option<String>,
     pub(crate) keeps_open: bool,
 }
 
-/// Reads a head, and leaves what follows it in `buffer`. `None`: the other side ended.
+/// Reads a head, and leaves the following bytes in `buffer`. `None`: the other side closed.
 pub(crate) async fn read_head<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut Vec<u8>,
@@ -45,10 +45,10 @@ pub(crate) async fn read_head<S: AsyncRead + Unpin>(
             buffer.extend_from_slice(&more[..count]);
         }
     };
-    timeout(HEAD_TIME, read).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no head came"))?
+    timeout(HEAD_TIME, read).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request head"))?
 }
 
-/// The head that bytes begin with, and its length; `None`: it is not all there.
+/// Parses a head, and returns its length; `None`: it is incomplete.
 pub(crate) fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -68,7 +68,7 @@ pub(crate) fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
         let Ok(value) = std::str::from_utf8(header.value) else { continue };
         let has = |word: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
         match header.name.to_ascii_lowercase().as_str() {
-            // Two of them could mean one thing to a proxy and another here.
+            // With two hosts, a proxy could choose the other one.
             "host" if head.host.is_some() => return Err(wrong("it has two hosts".into())),
             "host" => head.host = Some(value.to_owned()),
             "origin" => head.origin = Some(value.to_owned()),
@@ -96,7 +96,7 @@ pub(crate) async fn answer<S: AsyncWrite + Unpin>(
         return refuse(stream, "405 Method Not Allowed", "only GET and HEAD are answered").await;
     }
     let Some((kind, body)) = page::file(&head.path) else {
-        return refuse(stream, "404 Not Found", "there is no such page").await;
+        return refuse(stream, "404 Not Found", "page not found").await;
     };
     let tag = format!("\"{}-{:x}\"", env!("CARGO_PKG_VERSION"), checksum(body));
     let is_known = head.known.as_deref().is_some_and(|known| known.split(',').any(|it| it.trim() == tag));
@@ -120,7 +120,7 @@ pub(crate) async fn answer<S: AsyncWrite + Unpin>(
     send(stream, &bytes).await
 }
 
-/// Answers that something is not to be had, and why.
+/// Answers with an error and its reason.
 pub(crate) async fn refuse<S: AsyncWrite + Unpin>(stream: &mut S, status: &str, why: &str) -> io::Result<()> {
     let text = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\
@@ -139,7 +139,7 @@ pub(crate) async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) ->
     timeout(SEND_TIME, sent).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-/// FNV-1a: tells one version of a file from another, no more.
+/// FNV-1a: distinguishes versions of a file, without security.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

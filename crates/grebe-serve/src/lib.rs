@@ -1,12 +1,13 @@
-//! The scope for far viewers: a server for windows, terminals and browsers, and the way to one.
+//! The scope for remote viewers: a server for windows, terminals and browsers, and its client.
 //!
 //! ```text
 //!   ScopeLink --another()--> FarSession --messages--> socket, pipe ==> ... ==> FarScope --> ScopeLink --> a front end
 //!   (the source's scope)     one a viewer
 //! ```
 //!
-//! What the messages say is `grebe-view`'s; here are sockets, HTTP, TLS, tokens and limits. One thread carries all viewers of a server.
-//! It takes pictures from links and never touches samples, so that whoever looks, well or ill, cannot hold up the source.
+//! `grebe-view` defines the content of messages. This crate has sockets, HTTP, TLS, tokens and limits. One thread
+//! carries all viewers of a server. It takes pictures from links and never touches samples, so no viewer can delay
+//! the source.
 #![forbid(unsafe_code)]
 
 mod address;

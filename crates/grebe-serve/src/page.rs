@@ -1,6 +1,6 @@
-//! The browser's page: plain modules, in the binary as they are in `page/`.
+//! The browser's page: plain modules, embedded as they are in `page/`.
 
-/// The file of a path as it is asked for, `/` for the page itself: its type and its bytes.
+/// The type and the bytes of a file, by the requested path; `/` is the page itself.
 pub(crate) fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
     let name = path.strip_prefix('/')?;
     let name = if name.is_empty() { "index.html" } else { name };
@@ -68,7 +68,7 @@ mod tests {
         FILES.iter().map(|(name, _)| *name).filter(|name| name.ends_with(".js"))
     }
 
-    /// What a module imports, as names from the page's folder.
+    /// The imports of a module, as names in the page's folder.
     fn imports(module: &str) -> Vec<String> {
         let of = |line: &str| {
             let path = line.strip_suffix("\";")?.rsplit_once("from \"")?.1.to_owned();
@@ -101,7 +101,7 @@ mod tests {
                 }
             }
         }
-        // What only the type checker reads.
+        // For the type checker only.
         found.remove("tsconfig.json");
         assert_eq!(found, FILES.iter().map(|(name, _)| (*name).to_owned()).collect());
         for name in &found {
@@ -122,7 +122,7 @@ mod tests {
             }
         }
         assert_eq!(imports("ui/canvas.js"), ["ui/dom.js"]);
-        // Each round trip of a chain of imports would be waited for.
+        // A chain of imports would cost a round trip each.
         let page = text("index.html");
         for module in modules().filter(|module| *module != "main.js") {
             assert!(page.contains(&format!("<link rel=\"modulepreload\" href=\"{module}\">")), "{module}");

@@ -1,4 +1,4 @@
-//! The same messages over pipes, such as those of `ssh`: each with its length and its kind before it.
+//! The same messages over pipes, such as those of `ssh`: each with its length and its type before it.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use grebe_view::{FarMessage, FarOffer, FarScope, FarSession, Right, ScopeLink, S
 use crate::client::{FarViewer, Welcomed};
 use crate::error::Error;
 
-/// Serves one viewer at the other end of two pipes, until it is gone. Whoever holds the pipes was let in by who opened them, and
-/// runs programs there anyway: it may change what the source makes.
+/// Serves one viewer at the other end of two pipes, until it is gone. The viewer may control the source, because
+/// anyone with these pipes can run programs on this host anyway.
 ///
 /// # Errors
-/// [`Error::Pipe`]: the viewer says what cannot be, or takes nothing in.
+/// [`Error::Pipe`] if the viewer sends invalid data, or stops reading.
 pub fn serve_pipe(
     input: impl Read + Send + 'static,
     mut output: impl Write,
@@ -47,11 +47,11 @@ pub fn serve_pipe(
             greeting.source
         )));
     }
-    // An exact analysis of a stream that is over holds up no answer to a ping.
+    // An exact analysis of an ended stream must not delay the answer to a ping.
     let _after_end = link.answer_after_end().map_err(Error::System)?;
     let link = link.another();
     link.on_picture(move || {
-        // A full queue is looked at anyway.
+        // A full queue wakes the reader anyway.
         let _ = events.try_send(Event::Woken);
     });
     let mut session = FarSession::new(link, &greeting, offer, Right::Control, monotonic_ns());
@@ -77,14 +77,14 @@ pub fn serve_pipe(
     }
 }
 
-/// Two pipes to a server, such as those of an `ssh` that started it.
+/// Two pipes to a server, such as those of an `ssh` process.
 pub struct FarPipes {
     /// Messages of the server.
     pub input: Box<dyn Read + Send>,
     /// Messages to the server.
     pub output: Box<dyn Write + Send>,
-    /// Called once nothing goes through them any more, with whether the viewer is over: ends who has their other ends, and tells what they
-    /// said last.
+    /// Called once nothing more goes through them, with whether the viewer has ended. Stops the process at the other
+    /// end, and returns its last message.
     pub end: Box<dyn FnOnce(bool) -> Option<String> + Send>,
 }
 
@@ -94,17 +94,18 @@ impl std::fmt::Debug for FarPipes {
     }
 }
 
-/// Why there are no other pipes in place of those that were cut.
+/// Reason why lost pipes are not replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPipes {
-    /// It may be tried again.
+    /// A retry may work.
     Now(String),
-    /// A person has to do something first.
+    /// A person must act first.
     Ever(String),
 }
 
-/// Looks at what is served at the other end of two pipes; returns when it has let this viewer in. Where they are cut later, `again` opens
-/// others, as often as that takes; it is to come back soon once what it is given says so.
+/// Shows a server at the other end of two pipes; returns once it has accepted this viewer. After a loss, `again`
+/// opens other pipes, each time. It gets a function that returns true once they are unwanted, and should then return
+/// soon.
 ///
 /// # Errors
 /// [`Error::Pipe`] and [`Error::Refused`].
@@ -144,7 +145,7 @@ pub fn view_pipe(
     Ok((link, viewer))
 }
 
-/// Wakes the thread of a viewer, by way of the pipes that it has now.
+/// Wakes a viewer's thread through its present pipes.
 #[derive(Clone, Default)]
 struct Wake(Arc<Mutex<Option<SyncSender<Event>>>>);
 
@@ -160,7 +161,7 @@ impl Wake {
     }
 }
 
-/// Opens other pipes; what it is given says whether nobody wants them any more.
+/// Opens other pipes. Its argument returns true once they are unwanted.
 trait Again: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> {}
 
 impl<F: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes>> Again for F {}
@@ -211,7 +212,7 @@ impl PipeScope {
         self.is_ended.load(Ordering::Acquire) || self.scope.is_closed()
     }
 
-    /// All that passes through two pipes; `Ok`: the front end is gone.
+    /// Runs one pair of pipes; `Ok`: the front end is gone.
     fn connection(&mut self, pipes: FarPipes) -> Result<(), Error> {
         let (events, happened) = mpsc::sync_channel(EVENTS_MAX);
         self.wake.by(events.clone());
@@ -247,7 +248,7 @@ impl PipeScope {
                         held = Some(message);
                         break;
                     }
-                    // Why, it says itself.
+                    // The reader reports the reason.
                     Err(TrySendError::Disconnected(_)) => break,
                 }
             }
@@ -277,7 +278,7 @@ enum Event {
     Woken,
 }
 
-/// Reads messages in a thread of its own, which ends with its pipe.
+/// Reads messages in its own thread, which ends with its pipe.
 fn read_in_thread(
     mut input: impl Read + Send + 'static,
     bytes_max: usize,
@@ -299,7 +300,7 @@ fn read_in_thread(
     std::thread::Builder::new().name("grebe-far-in".into()).spawn(run).map(drop).map_err(Error::System)
 }
 
-/// Writes messages in a thread of its own, which ends when nobody gives it any: a pipe into a dead link takes nothing in for long.
+/// Writes messages in its own thread, because a pipe into a dead link blocks for long. The thread ends with its sender.
 fn write_in_thread(mut output: impl Write + Send + 'static) -> Result<SyncSender<FarMessage>, Error> {
     let (writes, written) = mpsc::sync_channel::<FarMessage>(WRITES_MAX);
     let run = move || while written.recv().is_ok_and(|message| write(&mut output, &message).is_ok()) {};
@@ -307,7 +308,7 @@ fn write_in_thread(mut output: impl Write + Send + 'static) -> Result<SyncSender
     Ok(writes)
 }
 
-/// Writes a message: length, kind, bytes.
+/// Writes a message: length, type, bytes.
 fn write(output: &mut impl Write, message: &FarMessage) -> io::Result<()> {
     let (kind, bytes) = match message {
         FarMessage::Text(text) => (TEXT, text.as_bytes()),
@@ -329,18 +330,18 @@ fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<FarMessage> {
     let [a, b, c, d, kind] = head;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     if !(1..=bytes_max).contains(&length) {
-        return Err(wrong("it says something else than a scope does"));
+        return Err(wrong("unexpected message from peer"));
     }
-    // Memory is taken as it comes, not as it is announced.
+    // Memory grows with the received bytes, not with the announced length.
     let mut bytes = Vec::new();
     input.by_ref().take(length as u64 - 1).read_to_end(&mut bytes)?;
     if bytes.len() + 1 < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     match kind {
-        TEXT => String::from_utf8(bytes).map(FarMessage::Text).map_err(|_| wrong("its text is none")),
+        TEXT => String::from_utf8(bytes).map(FarMessage::Text).map_err(|_| wrong("invalid UTF-8")),
         BINARY => Ok(FarMessage::Binary(bytes)),
-        _ => Err(wrong("it says something else than a scope does")),
+        _ => Err(wrong("unexpected message from peer")),
     }
 }
 
@@ -350,7 +351,7 @@ const EVENTS_MAX: usize = 64;
 const VIEWER_MESSAGE_BYTES_MAX: usize = 64 << 10;
 const SERVER_MESSAGE_BYTES_MAX: usize = 64 << 20;
 const WRITES_MAX: usize = 4;
-/// A server answers a ping a second.
+/// The server answers one ping per second.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);

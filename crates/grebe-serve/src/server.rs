@@ -20,31 +20,31 @@ use crate::shared::{ServeEvent, Shared, Source};
 use crate::tls;
 use crate::viewer::connection;
 
-/// How a server is set up.
+/// Options of a server.
 pub struct ServeOptions {
-    /// Where it listens; port 0: any that is free.
+    /// Address to listen on; port 0: any free port.
     pub listen: SocketAddr,
-    /// Names that this machine has, beside its addresses: requests for others are refused.
+    /// Names of this machine, beside its addresses: requests for others are refused.
     pub hosts: Vec<String>,
-    /// Pages of others that may show this scope, as `https://HOST`.
+    /// Other pages that may show this scope, as `https://HOST`.
     pub frame_origins: Vec<String>,
-    /// Viewers at once at most.
+    /// Maximum simultaneous viewers.
     pub viewers_max: usize,
     /// Certificate and key, in PEM form; `None`: without TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Whether there is a second token, whose holders may change what the source makes.
+    /// Whether there is a second token, whose holders may control the source.
     pub gives_control: bool,
-    /// Told who comes and goes.
+    /// Receives events about viewers.
     pub tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
 }
 
-/// A source that viewers can look at.
+/// A source for viewers.
 pub struct Served {
     /// Its scope.
     pub link: ScopeLink,
-    /// What each of its viewers is told of it.
+    /// Its offer to each viewer.
     pub offer: FarOffer,
-    /// Asked a few times a second what is known of it.
+    /// Returns its state, a few times a second.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
 }
 
@@ -54,12 +54,12 @@ pub struct Server {
     digest: Option<[u8; 32]>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// What takes long to compute of a stream that is over holds up no connection.
+    /// Long computations on ended streams run here, so that they delay no connection.
     _after_end: Vec<AfterEnd>,
 }
 
 impl Server {
-    /// Serves these sources: viewers say which of them they want to see. Each is analysed where its samples are, so that none waits for
+    /// Serves these sources; each viewer selects one. Each source is analysed in its own graph, so none waits for
     /// another.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Server {
             let shared = Arc::clone(&shared);
             move || {
                 runtime.block_on(serve(&shared, listener, tls));
-                // Connections that do not take a farewell in are dropped with it.
+                // Connections that do not take the farewell are dropped with it.
                 runtime.shutdown_timeout(FAREWELL_TIME);
             }
         };
@@ -106,23 +106,24 @@ impl Server {
         Ok(Server { address, digest, shared, thread: Some(thread), _after_end: after_end })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The link to the first source, by the name or the address that viewers reach this machine by; `None`: nobody has that right.
+    /// The link to the first source, for the name or address by which viewers reach this machine; `None`: the right
+    /// is not offered.
     pub fn link_for(&self, host: &str, right: Right) -> Option<FarAddress> {
         let token = self.shared.token_for(right)?;
         Some(FarAddress::new(host, self.address.port(), token.word(), self.digest))
     }
 
-    /// Viewers that look now.
+    /// Number of present viewers.
     pub fn viewers(&self) -> usize {
         self.shared.viewers()
     }
 
-    /// Says farewell to all viewers, and ends.
+    /// Says farewell to all viewers, and stops.
     pub fn stop(mut self) {
         self.end();
     }
@@ -130,7 +131,7 @@ impl Server {
     fn end(&mut self) {
         self.shared.ends.send_replace(true);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
@@ -157,7 +158,7 @@ async fn serve(shared: &Arc<Shared>, listener: std::net::TcpListener, tls: Optio
         let (stream, from) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
-                // Out of descriptors, or the connection is gone again.
+                // Out of descriptors, or the connection is already gone.
                 Err(_) => {
                     sleep(ACCEPT_PAUSE).await;
                     continue;
@@ -178,11 +179,11 @@ async fn serve(shared: &Arc<Shared>, listener: std::net::TcpListener, tls: Optio
         }
     }
     let all = async { while connections.join_next().await.is_some() {} };
-    // Who does not take the farewell in is dropped.
+    // Viewers that do not take the farewell are dropped.
     let _ = timeout(FAREWELL_TIME, all).await;
 }
 
-/// A connection of which nothing is known yet.
+/// A new connection, before its first message.
 async fn stranger(
     shared: Arc<Shared>,
     stream: TcpStream,
@@ -218,7 +219,7 @@ impl fmt::Debug for Served {
     }
 }
 
-/// Connections that nobody let in yet: with more, the one that is there for longest is closed.
+/// Maximum connections without access; one more closes the oldest.
 const STRANGERS_MAX: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const HANDSHAKE_TIME: Duration = Duration::from_secs(5);

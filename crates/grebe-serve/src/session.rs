@@ -1,4 +1,4 @@
-//! What a connection carries: pictures and facts for a viewer with a model of its own, or a page, whose model is here.
+//! The session of a connection: pictures and metadata for a viewer with its own model, or for a page, whose model is here.
 
 use grebe_flow::monotonic_ns;
 use grebe_view::{

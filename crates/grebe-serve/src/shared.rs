@@ -1,4 +1,4 @@
-//! What all connections of a server know, and what a person beside it is told.
+//! State shared by all connections of a server, and its events.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,88 +11,88 @@ use tokio::task::AbortHandle;
 
 use crate::gate::{Gate, Token};
 
-/// Something that a person beside the server may want to know.
+/// An event for the person at the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServeEvent {
-    /// A viewer was let in.
+    /// A viewer was accepted.
     Came {
         /// Its address.
         from: SocketAddr,
-        /// The source that it looks at, from 1.
+        /// The number of its source, from 1.
         source: usize,
-        /// How many there are now.
+        /// Number of viewers now.
         viewers: usize,
     },
     /// A viewer is gone.
     Left {
         /// Its address.
         from: SocketAddr,
-        /// How many there are now.
+        /// Number of viewers now.
         viewers: usize,
-        /// Why it was sent away; `None`: it went.
+        /// Why the server closed it; `None`: it left.
         why: Option<String>,
     },
     /// A viewer changed something at the source.
     Changed {
         /// Its address.
         from: SocketAddr,
-        /// The source that it looks at, from 1.
+        /// The number of its source, from 1.
         source: usize,
-        /// In words.
+        /// The change, in words.
         what: String,
     },
-    /// Somebody was not let in.
+    /// A viewer was rejected.
     Refused {
-        /// Their address.
+        /// Its address.
         from: SocketAddr,
-        /// In words.
+        /// The reason, in words.
         why: String,
     },
 }
 
-/// What all connections of a server know.
+/// State shared by all connections of a server.
 pub(crate) struct Shared {
     pub(crate) sources: Vec<Source>,
     pub(crate) gate: Gate,
     pub(crate) token: Token,
-    /// Lets its holder change what the source makes, too.
+    /// Also allows to control the source.
     pub(crate) control: Option<Token>,
     pub(crate) ends: watch::Sender<bool>,
     pub(crate) viewers: Arc<AtomicUsize>,
     pub(crate) viewers_max: usize,
     pub(crate) tell: Box<dyn Fn(ServeEvent) + Send + Sync>,
-    /// Connections that were not let in yet, the oldest first.
+    /// Connections without access, the oldest first.
     pub(crate) strangers: Mutex<VecDeque<(u64, AbortHandle)>>,
 }
 
 type Look = Box<dyn Fn() -> SourceStatus + Send>;
 
-/// A source, as all connections know it.
+/// A source, shared by all connections.
 pub(crate) struct Source {
     pub(crate) link: ScopeLink,
     pub(crate) offer: FarOffer,
-    /// Who asks is told how it is at that moment: no picture is newer.
+    /// Read at each request, because no picture must be newer than it.
     pub(crate) status: Mutex<Look>,
 }
 
-/// A place of a viewer, given back when it is dropped.
+/// The place of a viewer, freed on drop.
 pub(crate) struct Seat(Arc<AtomicUsize>);
 
 impl Shared {
-    /// The source of that number, from 1.
+    /// The source with this number, from 1.
     pub(crate) fn source(&self, number: usize) -> Result<&Source, Refusal> {
         let found = number.checked_sub(1).and_then(|place| self.sources.get(place));
         found.ok_or_else(|| {
             let names = (1..).zip(&self.sources).map(|(number, it)| format!("{number} {}", it.offer.name));
             let names = names.collect::<Vec<_>>().join(", ");
-            Refusal(format!("there is no source {number} here; there are: {names}"))
+            Refusal(format!("no source {number} here; available: {names}"))
         })
     }
 
-    /// What the holder of a word may do; `None`: not even come in.
+    /// The right of a token's holder; `None`: no access.
     pub(crate) fn right_of(&self, word: &str) -> Option<Right> {
-        // Both are compared, whatever the first says.
+        // Compare both, so that the time does not depend on the first.
         let (may_look, may_control) =
             (self.token.is(word), self.control.as_ref().is_some_and(|it| it.is(word)));
         match (may_look, may_control) {
@@ -117,9 +117,9 @@ impl Shared {
         (self.tell)(event);
     }
 
-    /// A place for one more viewer.
+    /// Reserves a place for one more viewer.
     pub(crate) fn seat(&self) -> Result<Seat, Refusal> {
-        // All viewers are on one thread: nobody comes between.
+        // All viewers share one thread, so this cannot race.
         if self.viewers() >= self.viewers_max {
             return Err(Refusal(format!(
                 "{} viewers look already, as many as this server lets in (--viewers)",
@@ -140,7 +140,7 @@ impl Shared {
 }
 
 impl Source {
-    /// What is known of it.
+    /// Its present state.
     pub(crate) fn status(&self) -> SourceStatus {
         (self.status.lock().unwrap_or_else(PoisonError::into_inner))()
     }

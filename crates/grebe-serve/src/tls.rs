@@ -1,4 +1,4 @@
-//! TLS with a certificate that was given; a viewer knows it by its SHA-256, which is in the link.
+//! TLS with a given certificate; the link contains its SHA-256.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::error::Error;
 
-/// What accepts connections by a certificate, and its SHA-256.
+/// The acceptor for a certificate, and the certificate's SHA-256.
 pub(crate) fn acceptor(certificate: &Path, key: &Path) -> Result<(TlsAcceptor, [u8; 32]), Error> {
     let wrong = |path: &Path, why: String| Error::Certificate { path: path.to_owned(), why };
     let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let chain = chain.map_err(|error| wrong(certificate, error.to_string()))?;
-    let own = chain.first().ok_or_else(|| wrong(certificate, "there is no certificate in it".into()))?;
+    let own = chain.first().ok_or_else(|| wrong(certificate, "it does not contain a certificate".into()))?;
     let digest = digest(own);
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -29,7 +29,7 @@ pub(crate) fn acceptor(certificate: &Path, key: &Path) -> Result<(TlsAcceptor, [
     Ok((TlsAcceptor::from(Arc::new(config)), digest))
 }
 
-/// What connects to the holder of a certificate, and to nobody else.
+/// A connector that accepts only the holder of a certificate.
 pub(crate) fn connector(certificate: [u8; 32]) -> Result<TlsConnector, String> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Pinned { certificate, provider: Arc::clone(&provider) });
@@ -42,7 +42,7 @@ pub(crate) fn connector(certificate: [u8; 32]) -> Result<TlsConnector, String> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Believes in one certificate, whatever names and times it has, and whoever signed it.
+/// Accepts one certificate, regardless of its names, dates and issuer.
 #[derive(Debug)]
 struct Pinned {
     certificate: [u8; 32],

@@ -1,4 +1,4 @@
-//! One connection: the page, or a viewer from its first message to its last.
+//! One connection: requests for the page, or a viewer from its first message to its last.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,8 @@ use crate::http;
 use crate::session::Session;
 use crate::shared::{ServeEvent, Shared};
 
-/// Answers requests until one of them is a viewer's, and then is that viewer's. `is_known` is called once it was let in.
+/// Answers requests until one of them is a viewer's, then serves that viewer. Calls `is_known` once the viewer was
+/// accepted.
 pub(crate) async fn connection<S>(
     shared: &Arc<Shared>,
     mut stream: S,
@@ -102,20 +103,20 @@ where
         }
     };
     if let Err(refusal) = ended {
-        // Whoever does not read it has no use for it.
+        // A closed viewer need not read the reason.
         let _ = timeout(FAREWELL_TIME, send(&mut socket, refusal.message())).await;
     }
     let _ = timeout(FAREWELL_TIME, socket.close(None)).await;
     Ok(())
 }
 
-/// The first message of a viewer that may look, and what else it may.
+/// The greeting of an accepted viewer, and its right.
 async fn greet<S>(shared: &Shared, socket: &mut WebSocketStream<S>) -> Result<(Greeting, Right), Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let first = timeout(GREETING_TIME, next_text(socket)).await;
-    let first = first.map_err(|_| Refusal("no hello came within 5 s".into()))??;
+    let first = first.map_err(|_| Refusal("no hello within 5 s".into()))??;
     let greeting = greeting(&first.ok_or_else(|| Refusal("it ended before a hello".into()))?)?;
     let right = shared.right_of(&greeting.token);
     let right = right.ok_or_else(|| {
@@ -125,7 +126,7 @@ where
     Ok((greeting, right))
 }
 
-/// A viewer, until it ends or has to be sent away.
+/// Serves a viewer until it ends or must be closed.
 async fn look<S>(
     shared: &Shared,
     socket: &mut WebSocketStream<S>,
@@ -173,7 +174,7 @@ where
     }
 }
 
-/// The next text of a viewer; `None`: it is gone. Safe to be dropped while it waits.
+/// The next text of a viewer; `None`: it is gone. Cancel-safe.
 async fn next_text<S>(socket: &mut WebSocketStream<S>) -> Result<Option<String>, Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -217,11 +218,11 @@ where
         .await
 }
 
-/// Where viewers come in.
+/// Path of the WebSocket.
 const WAY_IN: &str = "/scope";
-/// Of one connection that only asks for the page.
+/// Maximum requests of a connection before a viewer's.
 const REQUESTS_MAX: usize = 200;
-/// Of a viewer.
+/// Maximum size of a viewer's message.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 const READ_BUFFER_BYTES: usize = 8 << 10;
 const GREETING_TIME: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Error of a stream in shared memory. The message names the stream, and what to do.
+/// Error of a stream in shared memory. The message names the stream, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]

@@ -170,7 +170,7 @@ fn medians(mbit: f64, bottleneck: Bottleneck, company: Company) -> (f64, f64) {
     (median(|result| result.0), median(|result| result.1))
 }
 
-/// Three of ours lost 48 % behind this policer, and beside one of ours four CUBICs kept 2 %.
+/// Three of ours lost 48 % after this policer, and beside one of ours four CUBICs kept 2 %.
 #[test]
 fn several_flows_do_not_overload_a_policer_for_ever() {
     for (ours, cubics, share_max) in [(3, 0, 60.0), (1, 4, 60.0)] {

@@ -1,7 +1,7 @@
 use std::io;
 use std::time::Duration;
 
-/// An error of opening or using a stream. The message names the address or the device, and what to do.
+/// An error of opening or using a stream. The message names the address or the device, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]

@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// What is read of messages, as much at a time as is asked for, the samples that are missing, and the messages left out.
+    /// Reads messages `at_once` bytes at a time. Returns the bytes, the missing samples, and the skipped messages.
     fn read(messages: &[Vec<u8>], sample_bytes: Option<usize>, at_once: usize) -> (Vec<u8>, u64, u64) {
         let mut reader = Reader::new(Sent(messages.to_vec().into()), sample_bytes);
         let (mut all, mut out) = (Vec::new(), vec![0; at_once]);

@@ -43,8 +43,8 @@ pub fn allocations_of_this_thread() -> u64 {
     ALLOCATIONS_OF_THIS_THREAD.with(Cell::get)
 }
 
-/// Most bytes that the calling thread held at once since `forget_peak_of_this_thread`: what it asked for less what it gave back. What
-/// another thread gives back for it is not counted.
+/// Peak of the bytes held by the calling thread since `forget_peak_of_this_thread`: allocated minus freed. Memory that
+/// another thread frees for it still counts.
 pub fn peak_bytes_of_this_thread() -> u64 {
     HELD_BYTES_OF_THIS_THREAD.with(|held| {
         let (_, peak, from) = held.get();
@@ -52,7 +52,7 @@ pub fn peak_bytes_of_this_thread() -> u64 {
     })
 }
 
-/// From here on, [`peak_bytes_of_this_thread`] counts what is asked for beyond what is held now.
+/// Starts a new count of [`peak_bytes_of_this_thread`], beyond the bytes held now.
 pub fn forget_peak_of_this_thread() {
     HELD_BYTES_OF_THIS_THREAD.with(|held| {
         let (now, ..) = held.get();

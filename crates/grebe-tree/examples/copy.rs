@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some("never") => options.fsync = Fsync::Never,
             Some("batch") => options.fsync = Fsync::Batch,
             Some("file") => options.fsync = Fsync::File,
-            _ => return Err("name pipes, never, batch or file behind them".into()),
+            _ => return Err("options after the paths: pipes, never, batch or file".into()),
         }
     }
     let tree = SendTree { sources: vec![PathBuf::from(source)], options: Some(options), is_fresh: false };

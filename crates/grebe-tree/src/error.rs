@@ -11,13 +11,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// This end was cancelled.
-    #[error("stopped; what has come is kept, and {}", Error::RESUME)]
+    #[error("stopped; received data is kept, and {}", Error::RESUME)]
     Cancelled,
     /// The stream ended too early.
-    #[error("the connection ended before everything was there; what has come is kept, and {}", Error::RESUME)]
+    #[error("the connection ended early; received data is kept, and {}", Error::RESUME)]
     Closed,
     /// The stream failed.
-    #[error("the connection failed: {0}; what has come is kept, and {resume}", resume = Error::RESUME)]
+    #[error("the connection failed: {0}; received data is kept, and {resume}", resume = Error::RESUME)]
     Stream(io::Error),
     /// The other end gave up.
     #[error("the other end stopped: {what}")]
@@ -26,7 +26,7 @@ pub enum Error {
         what: String,
     },
     /// Malformed message, which no end of this protocol makes.
-    #[error("the other end sent what cannot be: {what}")]
+    #[error("the other end sent an invalid message: {what}")]
     Malformed {
         /// The fault.
         what: &'static str,
@@ -64,7 +64,7 @@ pub enum Error {
         why: &'static str,
     },
     /// Invalid pattern.
-    #[error("'{pattern}' is no pattern: {why}")]
+    #[error("invalid pattern '{pattern}': {why}")]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -108,7 +108,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// How the messages say that a copy can be continued. A caller whose user does it in another way puts that here.
+    /// Advice for resuming a copy, in messages. A caller with another way to resume puts its own text here.
     pub const RESUME: &str = "the same command goes on from there";
 
     /// Whether this end found the error, so that the other end does not know it.

@@ -269,14 +269,14 @@ fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
         ),
         ("a stream that ends", listed().data(|data| data.piece(0, 0, b"piece")).cut()),
         ("a file handed over", Liar::new().list(0, 0, &[file(b"x", 3)]).data(|data| data.local(0)).cut()),
-        ("a piece behind the end of any file", {
+        ("a piece beyond the end of any file", {
             listed().data(|data| data.piece(0, u64::MAX - 2, b"piece")).end()
         }),
         ("chunks of a file that was not told", {
             let run = Run { first: u32::MAX, chunks: u32::MAX, check: [0; 16] };
             listed().data(|data| data.copy(0, u64::MAX - 2, &run)).end()
         }),
-        ("a hash that nobody told", listed().data(|data| data.compared(0, false)).end()),
+        ("a hash without a request", listed().data(|data| data.compared(0, false)).end()),
         ("a hello in the middle", {
             let mut liar = listed();
             liar.writer.write(Kind::Hello, b"grebe tree").unwrap();
@@ -340,7 +340,7 @@ fn blocks_that_cannot_be_end_the_copy_and_nothing_gets_its_name() {
             begun(data).block(0, 3);
             data.block(0, 3);
         }),
-        ("a piece of what came", |data| {
+        ("a piece of a block that came", |data| {
             begun(data).block(0, 3);
             data.piece(0, 3 << 18, b"again");
         }),

@@ -29,7 +29,7 @@
 //! - A file gets its final name only when it is complete and verified. Until then it lies in `.grebe-partial`
 //!   at the destination, and the same copy resumes there.
 //! - A file that changes while it is read is read again. It is skipped if it keeps changing.
-//! - Nothing outside the destination is touched, whatever the sender says and whatever links exist there.
+//! - Nothing outside the destination changes, for any message of the sender and any link there.
 //! - A file that cannot be copied stops nothing. Both ends report it as [skipped](LeftOut), with a reason.
 //! - Holes of sparse files stay holes. Names are bytes.
 //!

@@ -84,7 +84,7 @@ fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
         let from_top = name.map_or_else(|| inside.to_path_buf(), |name| Path::new(name).join(inside));
         let is_excluded = from_top.ancestors().any(|path| exclude.matches(&bytes_of(path.as_os_str()), true));
         if !is_excluded {
-            let why = "it lies in what is copied, which would have no end; name another destination, or leave this one out (--exclude)";
+            let why = "it lies within a source, so the copy would never end; name another destination, or exclude it (--exclude)";
             return Err(Error::Destination { path: destination.to_path_buf(), why });
         }
     }

@@ -120,7 +120,7 @@ impl Options {
         for _ in 0..directories {
             let bytes = take_bytes(reader, PATH_BYTES_MAX)?;
             let path =
-                os_name(bytes).ok_or(Error::Malformed { what: "a directory whose name is no text" })?;
+                os_name(bytes).ok_or(Error::Malformed { what: "a directory name that is not text" })?;
             also_look_in.push(PathBuf::from(path));
         }
         let bit = |at: usize| bits >> at & 1 == 1;
@@ -187,7 +187,7 @@ fn take_patterns(reader: &mut Reader<'_>) -> Result<Vec<String>> {
         let length = reader.varint()?;
         let text = reader.take(usize::try_from(length).unwrap_or(usize::MAX))?;
         let text =
-            str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is no text" })?;
+            str::from_utf8(text).map_err(|_| Error::Malformed { what: "a pattern that is not text" })?;
         patterns.push(text.to_owned());
     }
     Ok(patterns)

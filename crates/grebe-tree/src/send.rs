@@ -267,10 +267,10 @@ pub fn check_sources(sources: &[PathBuf]) -> Result<()> {
     };
     match sources {
         [only] if is_missing(only) => {
-            Err(Error::Source { path: only.clone(), why: "there is no such file or directory" })
+            Err(Error::Source { path: only.clone(), why: "file or directory not found" })
         }
         [first, ..] if sources.iter().all(|source| is_missing(source)) => {
-            let why = "there is no such file or directory, and none of the others that were named";
+            let why = "file or directory not found, nor any of the other sources";
             Err(Error::Source { path: first.clone(), why })
         }
         _ => Ok(()),

@@ -91,7 +91,11 @@ pub(crate) struct Name {
 /// A listed file may have become something else.
 pub(crate) fn regular(open: &File) -> io::Result<Metadata> {
     let metadata = metadata(open)?;
-    if metadata.kind == Kind::File { Ok(metadata) } else { Err(io::Error::other("it is no file any more")) }
+    if metadata.kind == Kind::File {
+        Ok(metadata)
+    } else {
+        Err(io::Error::other("it is not a file any more"))
+    }
 }
 
 /// Writes zeros if a hole is not possible.

@@ -206,7 +206,7 @@ fn arriving(path: &Path) -> Arriving {
 }
 
 fn wait_for(arriving: &mut Arriving, stretch: std::ops::Range<u64>) {
-    until("what was asked for", || {
+    until("the requested range", || {
         arriving.refresh().unwrap();
         arriving.is_here(&stretch).then_some(())
     });

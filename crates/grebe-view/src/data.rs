@@ -1,4 +1,4 @@
-//! What works on samples: from batches to pictures. Nothing here knows of a person or a screen.
+//! From samples to pictures. Nothing here depends on a person or a screen.
 
 pub(crate) mod annotations;
 pub(crate) mod axis;

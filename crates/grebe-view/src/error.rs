@@ -1,36 +1,36 @@
-//! What can go wrong while a stream is shown.
+//! Errors while a stream is shown.
 
 use std::io;
 use std::path::PathBuf;
 
 use grebe_scope::Error as ScopeError;
 
-/// Why a stream could not be shown. Each message says what to do.
+/// Reason why a stream cannot be shown. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no window system to open a window on: the terminal works.
+    /// The window system is missing; the terminal still works.
     #[error("no window can be opened: {why}")]
     NoDisplay {
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
-    /// The window system refused, or the window broke while open.
+    /// The window system refused, or the open window failed.
     #[error("the window failed: {why}; try --term")]
     Window {
-        /// What it said.
+        /// Its message.
         why: String,
     },
-    /// The graphics device went away while the window was open: the terminal works.
+    /// The graphics device disappeared while the window was open; the terminal still works.
     #[error("the graphics device was lost: {why}; try --term")]
     DeviceLost {
-        /// What the driver said.
+        /// The driver's message.
         why: String,
     },
-    /// Standard output is no terminal, or it failed.
+    /// Standard output is not a terminal, or it failed.
     #[error("the scope in the terminal needs a terminal: {source}")]
     Terminal {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Ctrl-C in the terminal.
@@ -41,7 +41,7 @@ pub enum Error {
     NothingArrived {
         /// How long the scope waited.
         seconds: f64,
-        /// The file that was asked for.
+        /// The file to write.
         path: PathBuf,
     },
     /// A session file is damaged.
@@ -58,7 +58,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -13,12 +13,13 @@
 //!                                                                     --> your own
 //! ```
 //!
-//! - Feed it: [`ScopeStage`] is the last stage of a graph; a [`ScopeFeed`] can be fed from any thread; a [`ScopeCore`] has
-//!   neither thread nor clock, and answers when it is asked.
+//! - Feed it: [`ScopeStage`] is the last stage of a graph; any thread can feed a [`ScopeFeed`]; a [`ScopeCore`] has
+//!   neither thread nor clock, and answers on request.
 //! - Show it: give the [`ScopeLink`] and [`ViewOptions`] to `run_windows`, `run_terminals` or [`render_png`]. All three show
-//!   the same model, so a key does the same in each. Several stand one above the other, on one axis of time where they can.
-//! - What only the source knows (its name, losses before the scope) comes as a [`SourceStatus`]: the crate does not know
-//!   where samples come from.
+//!   the same model, so a key does the same in each. Several scopes are drawn one above the other, on one time axis if
+//!   possible.
+//! - State of the source (its name, losses before the scope) comes as a [`SourceStatus`], because the crate does not know
+//!   the source.
 //!
 //! # A picture as a file
 //!
@@ -67,7 +68,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "window"),
-    allow(dead_code, reason = "the other front ends leave some of what a person can do to the pointer")
+    allow(dead_code, reason = "the other front ends leave some actions to the pointer")
 )]
 
 mod data;

@@ -1,4 +1,4 @@
-//! What a person sees and does, without a screen: settings, actions, words and tables. Every front end shows one
+//! The scope without a screen: settings, actions, texts and tables. Every front end shows one
 //! [`ViewModel`](view_model::ViewModel).
 
 mod act;

@@ -1,11 +1,11 @@
-//! The scope in a browser: its model is here, beside the samples; the page draws and listens.
+//! The scope in a browser: its model runs here, beside the samples; the page draws and reports events.
 //!
 //! ```text
 //!   page --keys, actions, pointer--> PageSession { ViewModel <--pictures-- FarSession <-- ScopeLink }
 //!        <--words, tables, ticks; columns as of any viewer--
 //! ```
 //!
-//! The page knows no unit and no rule: what it shows is said here, and what can be pressed comes with the action that it sends back.
+//! The page has no rules and no units: texts come from here, and each button comes with the action that a press sends back.
 
 mod asked;
 mod drawn;

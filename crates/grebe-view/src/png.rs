@@ -19,29 +19,29 @@ use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 pub(crate) use draw::encode;
 
-/// What to draw, how large, and when.
+/// Size, time and file of a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PngOptions {
-    /// The file that is written, for what is said of it.
+    /// The file's path, for messages.
     pub path: PathBuf,
     /// Width in pixels, 160 to 16384.
     pub width: u32,
     /// Height in pixels, 120 to 16384.
     pub height: u32,
-    /// How long after the first sample the picture is taken, by the clock or by the stream, whichever is first; the
-    /// end of the stream takes it at once.
+    /// When to take the picture, after the first sample: by the clock or by the stream, whichever is first. The end of the
+    /// stream takes it at once.
     pub after: Duration,
-    /// How long a picture of what is over may take to show every sample, as that of a recording that comes from another
-    /// host; then it is taken as it is.
+    /// How long to wait until a picture of an ended stream shows every sample, such as one that arrives from another host.
+    /// Then the picture is taken as it is.
     pub settle: Duration,
     /// How long to wait for the first sample.
     pub wait: Duration,
-    /// Whether to measure the channels: the [`Picture`] that is returned has the measurements.
+    /// Whether to measure the channels. The returned [`Picture`] has the measurements.
     pub measure: bool,
 }
 
 impl PngOptions {
-    /// 1280 x 720 pixels, two seconds after the first sample, which may take ten to come; a minute for all of a recording.
+    /// 1280 x 720 pixels, 2 s after the first sample, at most 10 s until that, and 60 s for a whole recording.
     pub fn new(path: impl Into<PathBuf>) -> PngOptions {
         PngOptions {
             path: path.into(),
@@ -55,14 +55,14 @@ impl PngOptions {
     }
 }
 
-/// What was drawn, and what its numbers mean.
+/// The drawn picture, and the meaning of its numbers.
 #[derive(Debug, Clone)]
 pub struct Drawn {
     /// The picture.
     pub picture: Picture,
-    /// What the numbers of each lane mean: as the options say, or the stream.
+    /// The meaning of each lane's numbers, from the options or the stream.
     pub setups: Vec<(LaneId, ChannelSetup)>,
-    /// What the channels have at the markers of the spectrum; empty where those are off.
+    /// Levels of the channels at the spectrum's markers; empty if the markers are off.
     pub markers: Vec<MarkerLevels>,
 }
 
@@ -80,11 +80,11 @@ pub fn render_png(
     Ok(drawn.swap_remove(0))
 }
 
-/// The same of several scopes, one above the other in one picture, on one axis of time where their streams say how their times relate: each
-/// has an equal part of the height.
+/// The same for several scopes, one above the other, each with an equal part of the height. They share one time axis if the
+/// streams' times are related.
 ///
 /// # Errors
-/// As for [`render_png`]; [`Error::NothingArrived`] where nothing came from any of them, or there is none.
+/// As for [`render_png`]; [`Error::NothingArrived`] if no scope received anything, or `models` is empty.
 pub fn render_pngs(
     scopes: Vec<(ScopeLink, ViewOptions)>,
     png: &PngOptions,
@@ -106,7 +106,7 @@ pub fn render_pngs(
     wait_for_pictures(&mut models, &mut common, png)?;
     common.stay(&mut models);
     models.iter_mut().for_each(|model| analyse(model, png.width, 0));
-    // All plots begin at one place, beside the longest label.
+    // All plots begin at the same x, beside the longest label.
     let label_chars = models.iter_mut().map(|model| model.label_chars()).max().unwrap_or(0);
     for model in &mut models {
         analyse(model, png.width, label_chars);
@@ -159,17 +159,17 @@ fn wait_for_pictures(
     }
 }
 
-/// Whether a picture is to be taken, of a stream of which the first sample was seen so long ago.
+/// Whether to take the picture, `since` after the first sample.
 fn is_reached(picture: &Picture, since: Duration, png: &PngOptions) -> bool {
     let stream_s = picture.counts.samples as f64 / picture.rate_or_one();
-    // Of what is over, all has been reached.
+    // An ended stream has reached every time.
     let is_running = !picture.is_ended && picture.axis_unit() == "s";
     let is_whole = picture.is_ended && !picture.is_estimated;
     let limit = if picture.is_ended { png.settle } else { png.after };
     is_whole || is_running && stream_s >= png.after.as_secs_f64() || since >= limit
 }
 
-/// Takes the picture that the settings describe, with all of its analysis: what was seen until here was made while data came.
+/// Takes the picture that the settings describe, with a complete analysis. Until now, pictures were made while data came.
 fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
     let columns = raster::plot_columns_beside(width, label_chars);
     if let Some((across, _)) = &mut model.xy_size {
@@ -177,7 +177,7 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
     }
     let begun = Instant::now();
     loop {
-        // What is asked for depends on what was seen: the trigger's mode on the span, densities on the ranges of their lanes.
+        // Requests depend on the previous picture: the trigger's mode on the span, densities on the lanes' ranges.
         for place in 0..model.seen.picture.lanes.len() {
             model.range(place);
         }
@@ -192,7 +192,7 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
     }
 }
 
-/// A source that hangs does not hold the picture up for ever.
+/// A hung source must not delay the picture for ever.
 const ANALYSIS_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 

@@ -22,11 +22,11 @@ use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 use draw::{Palette, ScopeScreen};
 
-/// Shows the scopes in the terminal, one above the other, until the person quits, or someone closes a link. Keys go to the one that is
-/// marked; tab marks the next. The terminal is left as it was.
+/// Shows the scopes in the terminal, one above the other, until the person quits or a link is closed. Keys go to the
+/// marked scope; tab marks the next. The terminal is restored at the end.
 ///
 /// # Errors
-/// [`Error::Terminal`] where standard output is no terminal or a dumb one, or it fails.
+/// [`Error::Terminal`] if standard output is not a terminal, or a dumb one, or fails.
 pub fn run_terminals(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
     let failed = |source| Error::Terminal { source };
     if !io::stdout().is_terminal() {
@@ -40,7 +40,7 @@ pub fn run_terminals(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error>
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let model = |(link, options)| ViewModel::new(link, options, crate::png::encode);
     let ended = show(&mut terminal, scopes.into_iter().map(model).collect());
-    // Not `restore`: it tells standard error of a failure, and panics where that is a terminal that is gone.
+    // Not `restore`: it prints failures to standard error, and panics if that is a terminal that is gone.
     let _ = ratatui::try_restore();
     ended.map_err(|source| match source.kind() {
         io::ErrorKind::Interrupted => Error::Interrupted,
@@ -53,7 +53,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> 
     let is_ascii = ascii::is_ascii_locale();
     let mut drawn = Instant::now();
     let mut is_changed = true;
-    // Which one has the keys.
+    // The scope that gets the keys.
     let mut active = 0;
     let mut common = CommonTime::default();
     while !models.iter().any(ViewModel::is_done) && !models.is_empty() {
@@ -73,8 +73,8 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> 
             drawn = Instant::now();
             is_changed = false;
         }
-        // At 200 x 60 characters, 30 pictures per second of 22 KB each are what an ssh connection bears. While nothing
-        // changes, ten looks per second are enough.
+        // At 200 x 60 characters, 30 pictures per second of 22 KB each are the limit of an ssh connection. While nothing
+        // changes, ten checks per second are enough.
         let is_resting = drawn.elapsed() > Duration::from_secs(1);
         let until = drawn + FRAME_INTERVAL;
         loop {
@@ -101,7 +101,7 @@ fn show(terminal: &mut ratatui::DefaultTerminal, mut models: Vec<ViewModel>) -> 
     Ok(())
 }
 
-/// Each in an equal part of the height; what lies over one of several lies within its part.
+/// Draws each scope in an equal part of the height.
 fn draw_all(models: &mut [ViewModel], active: usize, palette: Palette, frame: &mut ratatui::Frame<'_>) {
     let (area, count) = (frame.area(), models.len() as u16);
     let gutter = draw::gutter(models.iter_mut());
@@ -117,7 +117,7 @@ fn is_interrupt(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }
 
-/// What a key does: to the line that is typed, in the list that is open, or else to the scope that has the keys.
+/// Handles a key: in the open prompt, in the open list, or else in the scope that has the keys.
 fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     let count = models.len();
     let Some(model) = models.get_mut(*active) else { return };
@@ -133,19 +133,19 @@ fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
     let is_help_open = model.controls.is_help_open;
     let has_list = model.list().is_some() || is_help_open;
     let Some(action) = key_name(key).and_then(|name| key_action(&name, has_list)) else { return };
-    // What a key does is seen.
+    // Close the help, so that the key's effect is visible.
     if is_help_open && !matches!(action, Action::Mark(_) | Action::Help | Action::Back | Action::Quit) {
         model.act(Action::Help);
     }
     match missing(action) {
         Some(what) => model.say(format!("the terminal has no {what}; the window and the page have")),
-        // There is no room for the panel: its list is opened.
+        // The panel does not fit, so open its list instead.
         None if action == Action::Annotations => model.act(Action::Choices(Setting::Annotations)),
         None => model.act(action),
     }
 }
 
-/// What an action would show, and the terminal has no room for.
+/// The name of a view that the terminal has no room for.
 fn missing(action: Action) -> Option<&'static str> {
     match action {
         Action::Waterfall => Some("waterfall"),
@@ -171,7 +171,7 @@ fn type_on(model: &mut ViewModel, key: KeyEvent) {
     }
 }
 
-/// The name of a key in the one list of keys.
+/// The name of a key in the common list of keys.
 fn key_name(key: KeyEvent) -> Option<String> {
     let name = match key.code {
         KeyCode::Char(typed) => return Some(typed.into()),

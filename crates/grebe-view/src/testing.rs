@@ -14,7 +14,7 @@ pub(crate) fn sine_batch(first_sample_index: u64, channels: u32, samples: u32, r
     })
 }
 
-/// One batch of one frame, whose sequence follows from its index: blocks are to be of one length.
+/// One batch of one frame, whose sequence follows from its index. All blocks must have one length.
 pub(crate) fn batch(
     first_sample_index: u64,
     channels: u32,

@@ -42,22 +42,22 @@ pub use bench::{FrameTimes, WindowBench};
 use device::DeviceLoss;
 use panes::ScopePanes;
 
-/// Opens one window with a scope for each source, one above the other on one axis of time where they can, and returns when the person
-/// closes it, or someone a link. Keys go to the scope that the pointer is on.
+/// Opens one window with a scope for each source, one above the other, on one time axis if possible. Returns when the
+/// person closes it, or a link is closed. Keys go to the scope under the pointer.
 ///
 /// # Errors
-/// [`Error::NoDisplay`] where no window can be opened here at all (use `run_terminals` then),
-/// [`Error::DeviceLost`] where the graphics device went away while it was open (the terminal goes on),
-/// [`Error::Window`] where opening one or drawing in it failed.
+/// - [`Error::NoDisplay`] if no window can be opened here; use `run_terminals`.
+/// - [`Error::DeviceLost`] if the graphics device disappeared; the terminal still works.
+/// - [`Error::Window`] if the window cannot be opened, or drawing fails.
 pub fn run_windows(scopes: Vec<(ScopeLink, ViewOptions)>) -> Result<(), Error> {
     open(scopes, [1280.0, 720.0], None)
 }
 
-/// Opens the scope's window, measures how fast it draws for twice `duration`, and closes it again. `size` is its inner
-/// size in points.
+/// Opens the scope's window, measures its frame rate for twice `duration`, and closes it. `size` is its inner size in
+/// points.
 ///
 /// # Errors
-/// As for [`run_windows`]; [`Error::Window`] where it was closed before it was done.
+/// As for [`run_windows`]; [`Error::Window`] if it was closed too early.
 pub fn bench_window(
     link: ScopeLink,
     options: ViewOptions,
@@ -113,11 +113,11 @@ fn open(
         return Err(Error::DeviceLost { why: why.to_owned() });
     };
     opened.map_err(|error| match error {
-        // No display, a display that refuses us, libraries of the window system that are not there.
+        // No display, a display that refuses us, or missing libraries of the window system.
         eframe::Error::Winit(_) | eframe::Error::WinitEventLoop(_) => {
             Error::NoDisplay { why: reason(&error.to_string()) }
         }
-        // No driver at all, or none that draws on this display.
+        // No driver at all, or none for this display.
         eframe::Error::Wgpu(_) => Error::NoDisplay {
             why: "neither Vulkan nor OpenGL draws here (Debian: mesa-vulkan-drivers)".into(),
         },
@@ -138,7 +138,7 @@ struct ScopeWindow {
 impl eframe::App for ScopeWindow {
     fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
         if let Some(why) = self.loss.why() {
-            // Nothing more is drawn: there is nothing to draw it with.
+            // Nothing more can be drawn.
             let _ = self.lost.set(why.to_owned());
             ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
             return;
@@ -156,24 +156,24 @@ impl eframe::App for ScopeWindow {
         }
     }
 
-    /// The background of everything: filling it again by a panel costs 50 ms a frame in software.
+    /// The background of everything. Filling it again in a panel costs 50 ms per frame in software.
     fn clear_color(&self, _: &egui::Visuals) -> [f32; 4] {
         let theme = self.scopes.all.first().map_or(grebe_scope::raster::Theme::dark(), ScopePanes::theme);
         lanes::color32(theme.plot).to_normalized_gamma_f32()
     }
 }
 
-/// All that a window shows.
+/// The content of a window.
 struct Scopes {
     all: Vec<ScopePanes>,
-    /// Which one has the keys.
+    /// The scope that gets the keys.
     active: usize,
     common: CommonTime,
 }
 
 impl Scopes {
-    /// Each in a row of its own, so that what was at one time stands below each other; the one under the pointer has the keys, and the
-    /// theme of all.
+    /// Draws each scope in its own row, so that simultaneous samples are below each other. The scope under the
+    /// pointer gets the keys, and sets the theme of all.
     fn show(&mut self, ui: &mut egui::Ui) {
         let Scopes { all, active, common } = self;
         if let [only] = all.as_mut_slice() {
@@ -210,22 +210,22 @@ impl Scopes {
     }
 }
 
-/// Lowers the priority of drawing: in software it takes all the processor time that it gets, and what the stream misses of
-/// it is lost. The threads of the window system inherit it.
+/// Lowers the priority of drawing: in software it uses all CPU time that it gets, and the stream would lose samples. The
+/// threads of the window system inherit it.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
-    // Refused or not, the window works.
+    // If refused, the window still works.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn lower_priority() {}
 
-/// A third of the processor beside a thread that wants all of it.
+/// A third of the CPU time beside a thread that wants all of it.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
-/// Whether a window could be opened, as far as that is known without trying.
+/// Whether a window can be opened, as far as that is known without trying.
 #[cfg(target_os = "linux")]
 fn check_display() -> Result<(), Error> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -249,7 +249,7 @@ fn check_display() -> Result<(), Error> {
     Ok(())
 }
 
-/// The part of an error that helps a person: winit puts its own source file and line before the reason.
+/// The useful part of an error: winit puts its own source file and line before the reason.
 fn reason(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.rsplit(": ").next().filter(|reason| !reason.is_empty()).unwrap_or("no reason given").to_owned()

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// An error about a lab or a stream in it. The message names the item, and what to do.
+/// An error about a lab or a stream in it. The message names the item, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
@@ -24,7 +24,7 @@ pub enum Error {
     Taken { name: String, by: String },
     /// Access control silently drops messages of this process.
     #[error(
-        "{what} is not seen by others: the access control at {reach} does not let this user {may}; docs/many-hosts.md has rules that do"
+        "others cannot see {what}: the access control at {reach} does not let this user {may}; docs/many-hosts.md has suitable rules"
     )]
     Unseen { what: String, reach: String, may: &'static str },
     /// An error of Zenoh.

@@ -46,7 +46,7 @@ fn a_graph_file_names_the_crates_own_kinds() {
     assert!(!output.status.success() && said.contains("level = \"high\""), "{said}");
 }
 
-/// What a reader pastes must compile: the page shows the files that are compiled here, whole, and no other code.
+/// Checks that the page shows exactly the files compiled here, so that pasted code compiles.
 #[test]
 fn the_page_quotes_the_code() {
     let page = fs::read_to_string(here().join("../../docs/write-a-stage.md")).unwrap();

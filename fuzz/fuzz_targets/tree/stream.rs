@@ -5,7 +5,7 @@ const KINDS: u8 = 18;
 
 /// The first message of an end; `options` as bits.
 pub fn hello(receives: bool, options: Option<u32>) -> Vec<u8> {
-    // All but bringing everything to the disk, which takes its time and reads nothing.
+    // All options except flushing to disk, which is slow and reads nothing.
     const OPTIONS: u32 = 0x1_67ff;
     let mut body = b"grebe tree\x01".to_vec();
     body.push(u8::from(receives) | u8::from(options.is_some()) << 1);
@@ -17,7 +17,7 @@ pub fn hello(receives: bool, options: Option<u32>) -> Vec<u8> {
     frame(1, &body)
 }
 
-/// The first messages of a sender that has no login: what it offers.
+/// The first messages of a sender without a login: its offer.
 pub fn offer(files: u8, bytes: u16, names: &[Vec<u8>]) -> Vec<u8> {
     const IS_OFFER: u8 = 1 << 5;
     let mut body = b"grebe tree\x01".to_vec();

@@ -10,7 +10,7 @@ def main() -> int:
     """Runs the command with the arguments of this process; its exit status."""
     from ._grebe import run_command
 
-    # The command catches what it wants to; what it does not, ends it, as it ends any other.
+    # The command handles the signals that it needs; any other ends it, as usual.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["grebe", *sys.argv[1:]], [sys.executable, "-m", "grebe"])
 

@@ -279,7 +279,7 @@ class Recording(_Recording):
         if comment is not None:
             annotation["core:comment"] = comment
         annotations = [*content.get("annotations", []), annotation]
-        # As SigMF wants them; those that begin together stay as they came.
+        # In the order of SigMF; equal starts keep their order.
         content["annotations"] = sorted(annotations, key=lambda it: int(it["core:sample_start"]))
         _replace(meta, json.dumps(content, indent=2) + "\n")
 
@@ -380,7 +380,7 @@ def _command(*words: str) -> str:
             raise
     if process.returncode == 0:
         return said
-    # Behind an empty line stands how the command is used.
+    # Usage follows after an empty line.
     what = " ".join(errors.strip().partition("\n\n")[0].split())
     what = what.removeprefix("grebe: ").removeprefix("error: ") or f"grebe {words[0]} failed"
     raise (UsageError if process.returncode == 2 else Error)(what)

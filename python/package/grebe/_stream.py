@@ -33,7 +33,7 @@ class Stream(_Stream):
                 raise StopAsyncIteration from None
             if block is not None:
                 return block
-            # A wait that nobody wants any more takes nothing, and ends by itself.
+            # An abandoned wait takes nothing, and ends by itself.
             await asyncio.get_running_loop().run_in_executor(None, self._wait, _WAIT_S)
 
     def _repr_png_(self) -> bytes | None:

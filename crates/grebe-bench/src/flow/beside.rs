@@ -106,7 +106,7 @@ impl<'a> Compared<'a> {
             .goal(name, bound, format!("{} {unit}, ratio {ratio}", digits(self.ours.median)), is_met)
     }
 
-    /// Tells the row, where the baseline is what the machine allows.
+    /// Reports the row, if the baseline is the machine's limit.
     pub(super) fn tell(&self, tell: Tell, note: &str, goal: (&str, &str, bool)) {
         tell(Progress::Row(&self.row(note, Some(self.ratio), goal)));
     }

@@ -92,7 +92,7 @@ fn observed(batches: u64, is_fused: bool, mut reports: Option<&mut u64>) -> Resu
     let (snapshot, took) = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut last = observe();
-            // Sleeps just as long where it does not read, so that both cases have the same threads.
+            // Without reading, it sleeps as long, so that both cases have the same threads.
             while !is_over.load(Ordering::Relaxed) {
                 std::thread::park_timeout(Duration::from_millis(100));
                 if let Some(reports) = &mut reports {

@@ -57,7 +57,7 @@ pub(super) const CHANGES: [Change; 3] = [
     |samples| samples.iter_mut().for_each(|sample| *sample = !*sample),
 ];
 
-/// Changes samples where they lie.
+/// Changes samples in place.
 pub(super) struct Transform(pub(super) Change);
 
 impl Stage for Transform {

@@ -53,7 +53,7 @@ pub(super) fn lent(task: &ShmTask, checker: &mut Checker) -> Result<()> {
 /// Reads frames back to back until the stream ends.
 pub(super) fn read_all(mut from: impl Read, task: &ShmTask, checker: &mut Checker) -> Result<()> {
     let frame_bytes = task.plan.frame_bytes();
-    // Frames are multiples of 64 bytes, so that each but one that straddles the end stands aligned.
+    // Frames are multiples of 64 bytes, so every frame is aligned, except one that straddles the end.
     let mut buffer = vec![0; (READ_BYTES / frame_bytes).max(1) * frame_bytes];
     let mut filled = 0;
     while !checker.is_ended() {

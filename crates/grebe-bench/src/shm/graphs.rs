@@ -1,5 +1,5 @@
-//! The ways into a program, in front of the same stages: from within it, from shared memory, a pipe, or UDP. Both ends are graphs,
-//! with the sources and sinks that grebe's commands use.
+//! The ways into a program, in front of the same stages: from within it, from shared memory, a pipe, or UDP. Both
+//! ends are graphs, with the sources and sinks that grebe's commands use.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -21,8 +21,8 @@ use crate::peer::{Peer, say, stdin_unbuffered};
 use crate::stream::{Checker, Made, Maker, Seen};
 use crate::system;
 
-/// How long one side or the other may sleep although there is something to do: the producer until its next look at the clock, and
-/// the receiver of datagrams within its latency budget.
+/// How long one side or the other may sleep although there is something to do: the producer until its next look at
+/// the clock, and the receiver of datagrams within its latency budget.
 pub(super) fn sleep_budget(task: &ShmTask) -> Duration {
     let receives = task.technique == Technique::Udp;
     let receiver = if receives { socket_options().latency / 2 } else { Duration::ZERO };
@@ -86,7 +86,7 @@ impl Outlet {
 
     /// Makes the frames of the task, and sends them; also gives the bytes that were copied.
     pub(super) fn produce(self, task: &ShmTask) -> Result<(Made, u64)> {
-        // The consumer's graph starts meanwhile: that is not what is measured.
+        // Excludes the start of the consumer's graph from the measurement.
         std::thread::sleep(Duration::from_millis(100));
         let (source, made) = Source::new(task, self.pool);
         let snapshot = run(Box::new(source), self.sink)?;
@@ -96,7 +96,7 @@ impl Outlet {
 
 /// The consuming end, in a process of its own.
 pub(super) fn consume(task: &ShmTask) -> Result<Seen> {
-    // First: it takes a while, in which nothing is to be sent.
+    // First, because it takes a while, in which nothing must be sent.
     let (downstream, seen) = Downstream::new(task)?;
     let source: Box<dyn Stage> = match task.technique {
         Technique::Pipe => {
@@ -124,7 +124,7 @@ fn run(source: Box<dyn Stage>, sink: Box<dyn Stage>) -> Result<Snapshot> {
     Ok(graph.start()?.wait()?)
 }
 
-/// Where a stage leaves what it found out, for who waits for its graph.
+/// Result of a stage, for the waiting caller of its graph.
 type Slot<T> = Arc<OnceLock<T>>;
 
 fn found<T: Clone>(slot: &Slot<T>) -> Result<T> {
@@ -176,7 +176,7 @@ impl Stage for Source {
     }
 }
 
-/// The stage behind every way in: finds minimum and maximum of each frame where it lies, and looks how old it is.
+/// The stage after every input: finds minimum and maximum of each frame in place, and its age.
 struct Downstream {
     checker: Option<Checker>,
     cpu_before: Option<Duration>,

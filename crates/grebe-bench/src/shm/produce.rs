@@ -134,7 +134,7 @@ impl Havoc {
         }
         if elapsed > self.duration / 2 && self.killed_at.is_none() {
             self.killed_at = Some(Instant::now());
-            // One that is gone already is one whose end the row does not show as noticed.
+            // If it is already gone, the row does not show a noticed end.
             let _ = self.killed.child.kill();
         }
         if let Some(killed_at) = self.killed_at

@@ -1,4 +1,5 @@
-//! Runs in turns: shared memory and its baselines see the same minutes of the machine. Each consumer is a process of its own.
+//! Runs in turns: shared memory and its baselines see the same minutes of the machine. Each consumer is a process of
+//! its own.
 
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
     Ok(())
 }
 
-/// Runs a consumer as a process: it says when it is ready, where it has to, and after the run what it saw.
+/// Runs a consumer as a process: it reports readiness if required, and its counts after the run.
 pub(crate) fn peer(task: &ShmTask, other: Option<&dyn Other>) -> Result<()> {
     grebe_flow::short_slices();
     if task.core.is_some() {
@@ -276,8 +277,8 @@ impl OneRun<'_> {
         self.scenario.consumers.iter().enumerate().map(start).collect()
     }
 
-    /// The core for the consumer at this place: the producer has the first one, and the consumers the others, the last one first;
-    /// else the system may put two that wake each other on one core.
+    /// The core for the consumer at this place: the producer has the first one, and the consumers the others, the
+    /// last one first; else the system may put two that wake each other on one core.
     fn core(self, place: usize) -> Option<usize> {
         let cores = system::cores();
         let others = cores.get(1..).filter(|others| !others.is_empty()).unwrap_or(&cores);
@@ -286,7 +287,7 @@ impl OneRun<'_> {
     }
 }
 
-/// Makes the frames once the consumers are there, and asks them what they saw.
+/// Makes the frames once the consumers are ready, and collects their counts.
 fn produced(task: &ShmTask, sender: &mut dyn FrameSender, consumers: Vec<Peer>) -> Result<(Made, Vec<Seen>)> {
     sender.wait_for(consumers.len())?;
     let mut maker = Maker::new(&task.plan);

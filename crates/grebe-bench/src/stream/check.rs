@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     pub frames: u64,
     /// Frames that are not what they claim to be.
     pub corrupt: u64,
-    /// Frames that came behind their successor.
+    /// Frames that arrived after their successor.
     pub reordered: u64,
     /// Bytes copied out on purpose.
     pub copied_out: u64,
@@ -186,8 +186,8 @@ impl Checker {
         system::now_ns()
     }
 
-    /// Whether a stream of datagrams is over: it has ended, or nothing came since `last` for too long. To be asked every 50 ms at
-    /// least.
+    /// Whether a stream of datagrams is over: it has ended, or nothing has arrived since `last` for too long. Check
+    /// at least every 50 ms.
     pub fn is_over(&self, last: Instant) -> bool {
         match self.ended {
             // Time to read the rest from the kernel.
@@ -211,7 +211,7 @@ impl Checker {
     }
 }
 
-/// The samples as they lie; none where they are not aligned, which no frame here is.
+/// The samples in place; empty if not aligned, which never happens here.
 fn samples(payload: &[u8]) -> &[i16] {
     bytemuck::try_cast_slice(payload).unwrap_or_default()
 }

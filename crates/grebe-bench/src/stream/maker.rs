@@ -75,7 +75,7 @@ impl Maker {
         let pattern = Pattern::new(plan.format, plan.channels, plan.block);
         let headers = vec![[0; HEADER_BYTES]; plan.frames_max.max(1)];
         let cpu_before = system::thread_cpu();
-        // Both clocks in one breath: what lies between them is missing in every latency.
+        // Read both clocks together: the time between the reads is missing in every latency.
         let (began, start_ns) = (Instant::now(), system::now_ns());
         Self {
             plan: plan.clone(),
@@ -183,7 +183,7 @@ impl Maker {
         0
     }
 
-    /// Frames that it may make now: after a pause of its own it does not pour out at once what consumers have no room for.
+    /// Number of frames that may be made now: after a pause it sends no burst that consumers have no room for.
     fn credit(&mut self, frame_ns: f64, now: Instant) -> u64 {
         let Some(burst_max) = self.plan.burst_max else { return u64::MAX };
         let elapsed_ns = now.duration_since(std::mem::replace(&mut self.looked, now)).as_nanos() as f64;
@@ -242,10 +242,10 @@ impl Frames<'_> {
 
 /// A technique to send frames.
 pub trait FrameSender {
-    /// Sends them all, and waits for room where there is none.
+    /// Sends all of them, and waits for room if necessary.
     ///
     /// # Errors
-    /// Where the system refuses.
+    /// If the system refuses.
     fn send(&mut self, frames: &Frames<'_>) -> Result<()>;
 
     /// Sends the end of the stream, where it is part of the stream.

@@ -1,8 +1,8 @@
-//! Samples that are a function of (channel, sample index), without computing any while a run is on; whatever their format, as bytes.
+//! Samples of any format as a function of channel and sample index, without computing any during a run.
 //!
-//! The payload of frame `n` is a window of a table of noise: each begins 64 bytes (unaligned sources lose 10-30 %) behind the one
-//! before, and comes back only after 4,093 frames, a prime. Stale, swapped and shifted samples all show. The source is as hot in
-//! cache as samples that were made a moment ago.
+//! The payload of frame `n` is a window of a table of noise. Each window starts 64 bytes after the previous one
+//! (unaligned sources lose 10-30 %) and repeats only after 4,093 frames, a prime. So stale, swapped and shifted
+//! samples are detected. The source is as hot in cache as freshly made samples.
 
 use grebe_frame::{Header, SampleFormat};
 

@@ -51,11 +51,12 @@ pub(crate) struct StreamRun {
     /// The most frames that any of them lost or did not make in time, and their largest 99th percentile of latency.
     pub lost_max: u64,
     pub p99_us_max: f64,
-    /// Frames that were not what their header says, over all consumers and runs.
+    /// Frames that differ from their header, over all consumers and runs.
     pub corrupt: u64,
-    /// Frames that came behind their successor.
+    /// Frames that arrived after their successor.
     pub reordered: u64,
-    /// Payload bytes (for sockets: datagrams) copied on the way, in user space; what a consumer copies on purpose is not counted.
+    /// Payload bytes (for sockets: datagrams) copied on the way, in user space; what a consumer copies on purpose is
+    /// not counted.
     pub copies: u64,
     /// Shares of a core that the producing thread and the busiest consumer used.
     pub cpu_sender: Option<f64>,
@@ -232,8 +233,8 @@ impl StreamRun {
         }
     }
 
-    /// The run whose throughput is the median; at a given rate, whose 99th percentile of latency is. It takes over what was
-    /// corrupt in any run, and the worst of all.
+    /// The run with the median throughput, or, at a given rate, the median 99th percentile of latency. It includes
+    /// the corrupt frames of all runs, and the worst values.
     pub(crate) fn median(mut runs: Vec<StreamRun>) -> Option<StreamRun> {
         let by = |run: &StreamRun| {
             if run.target_rate_msps > 0.0 { run.latency.p99_us } else { run.throughput_msps }

@@ -77,7 +77,7 @@ fn measure(options: &Options, program: &Path, link: &Link, tell: Tell) -> Result
     Ok(())
 }
 
-/// A link that is there as long as this is.
+/// A link that exists until this is dropped.
 struct Emulator<'a> {
     options: &'a Options,
     /// Where the sender and the receiver are.
@@ -104,7 +104,7 @@ impl<'a> Emulator<'a> {
             .extend(numbers.iter().flat_map(|(option, number)| [(*option).to_owned(), number.to_string()]));
         let program = std::path::absolute(program).map_err(Error::io("find the emulator"))?;
         let kept = Kept::start(options, "emulator", &program, &arguments)?;
-        // From here on it is tidied up, whatever happens.
+        // From here on, every exit cleans up.
         let namespaces = ["a", "b"].map(|side| format!("{name}-{side}"));
         let mut emulator = Self { options, namespaces, program: Some(kept) };
         let [a, b] = emulator.namespaces.clone();
@@ -114,7 +114,7 @@ impl<'a> Emulator<'a> {
         Ok(emulator)
     }
 
-    /// Sets both ends up for long distances, and says what could not be set.
+    /// Tunes both ends for long distances; returns the settings that failed.
     fn widen(&self) -> Result<Vec<String>> {
         let mut refused: Vec<String> = Vec::new();
         for side in [SENDER, RECEIVER] {

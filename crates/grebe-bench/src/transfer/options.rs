@@ -33,9 +33,9 @@ pub struct Options {
     /// files.
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// As root: real processes over links A to E that this program emulates between two network namespaces, beside TCP with BBR
-    /// and CUBIC. It is called with --name N --delay MS --rate MBIT --loss P --loss-back P --seed S, makes the namespaces
-    /// N-a (198.18.0.1) and N-b (198.18.0.2), and removes them when it is interrupted.
+    /// As root: real processes over links A to E that this program emulates between two network namespaces, beside
+    /// TCP with BBR and CUBIC. It is called with --name N --delay MS --rate MBIT --loss P --loss-back P --seed S,
+    /// makes the namespaces N-a (198.18.0.1) and N-b (198.18.0.2), and removes them when it is interrupted.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["parts", "links", "file_size"])]
     pub wanlink: Option<PathBuf>,
     /// Runs of each kind; medians are shown.
@@ -76,7 +76,7 @@ impl Options {
         self.launcher.as_ref().ok_or_else(|| Error::peer("bench", "nothing is set that starts its processes"))
     }
 
-    /// Starts a process of ours. `side` is what it is called in errors.
+    /// Starts one of our processes; `side` names it in errors.
     pub(super) fn start(&self, side: &'static str, task: TransferTask) -> Result<Peer> {
         Peer::start(self.launcher()?.command(), side, &task, &self.cancel)
     }
@@ -95,7 +95,7 @@ pub(crate) enum TransferTask {
     Send { file: PathBuf, ticket: String, device: Option<String> },
     /// Answers with its address, then with the bytes that came, within `patience_s` from the first.
     TcpReceive { file: PathBuf, host: IpAddr, patience_s: f64 },
-    /// Answers with nothing when it is connected, then with the seconds.
+    /// Answers with nothing when connected, then with the seconds.
     TcpSend { file: PathBuf, to: SocketAddr, congestion: Option<String> },
     /// Prepares the network namespace for long distances. Answers with the settings that failed.
     Widen,
@@ -109,5 +109,5 @@ impl Task for TransferTask {
     const BENCH: &'static str = "transfer";
 }
 
-/// This machine, for those who listen to itself only.
+/// This machine, for programs that listen locally only.
 pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -76,7 +76,7 @@ pub(super) fn keep(program: &Path, arguments: &[String]) -> Answer<()> {
 /// The process that removes a directory once standard input ends.
 pub(super) fn guard(directory: &Path) {
     wait_for_end_of_input();
-    // Those who write there end at the same time, but perhaps a moment later.
+    // Its writers end at the same time, but perhaps a moment later.
     for _ in 0..10 {
         if std::fs::remove_dir_all(directory).is_ok() || !directory.exists() {
             return;
@@ -198,7 +198,7 @@ pub(super) fn iperf(iperf: &Path, options: &Options) -> Result<f64> {
     }
 }
 
-/// Result of an `iperf3` report. `None`: an error, or nothing.
+/// Result of an `iperf3` report; `None` for an error or an empty report.
 fn seconds_per_byte(json: &str) -> Option<f64> {
     let report: Value = serde_json::from_str(json).ok()?;
     let number = |path: &str| report.pointer(path).and_then(Value::as_f64).filter(|&number| number > 0.0);
@@ -210,7 +210,7 @@ fn seconds_per_byte(json: &str) -> Option<f64> {
     per_byte("/end/sum_received").or_else(|| per_byte("/end/sum_sent"))
 }
 
-/// `scp` to this machine, through an ssh server of our own with keys of its own, all of which go with it.
+/// `scp` to this machine, through our own ssh server with its own keys, all removed at the end.
 pub(super) struct Scp {
     scp: PathBuf,
     port: u16,
@@ -286,7 +286,7 @@ fn server_arguments(port: u16, keys: &Path) -> Vec<String> {
         format!("AuthorizedKeysFile={}", key("user.pub")),
         "PidFile=none".to_owned(),
         "UsePAM=no".to_owned(),
-        // The keys lie in a directory of this user alone, below one that belongs to all.
+        // The keys are in a private directory, but below a public one.
         "StrictModes=no".to_owned(),
         "PasswordAuthentication=no".to_owned(),
         "KbdInteractiveAuthentication=no".to_owned(),

@@ -20,7 +20,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Looks for room for the file twice: as it is sent, and as it comes.
+    /// Finds space for the file twice: for the source, and for the copy.
     pub(super) fn new(options: &Options, file_bytes: u64) -> Result<Self> {
         let needed = 2 * file_bytes + file_bytes / 20;
         let memory = Path::new("/dev/shm");
@@ -54,12 +54,12 @@ impl Room {
         self.directory.path().join(FILE)
     }
 
-    /// Where it comes to.
+    /// Directory of the copy.
     pub(super) fn arrivals(&self) -> PathBuf {
         self.directory.path().join("came")
     }
 
-    /// Where it comes to as a whole.
+    /// Path of the complete copy.
     pub(super) fn arrived(&self) -> PathBuf {
         self.arrivals().join(FILE)
     }
@@ -82,7 +82,7 @@ impl Room {
     }
 }
 
-/// The name of the file, where it is sent from and where it comes to.
+/// The name of the file, at the source and at the copy.
 const FILE: &str = "random.bin";
 
 /// Writes a file of `bytes` random bytes.
@@ -91,7 +91,7 @@ fn fill(path: &Path, bytes: u64, seed: u64) -> Result<()> {
     blocks(bytes, seed, |_, block| file.write_all(block).map_err(Error::io("write the file to send")))
 }
 
-/// Compares every byte with those of this seed.
+/// Compares every byte with the data of this seed.
 fn compare(program: &str, came: &Path, bytes: u64, seed: u64) -> Result<()> {
     let mut file = File::open(came).map_err(Error::io("open a file to compare"))?;
     let mut got = Vec::new();
@@ -124,7 +124,7 @@ fn free_bytes(directory: &Path) -> Option<u64> {
     Some(of.f_bavail.saturating_mul(of.f_frsize))
 }
 
-/// Not asked here: what does not fit fails when it is written.
+/// Unknown here: a write fails if the space is too small.
 #[cfg(not(unix))]
 fn free_bytes(_: &Path) -> Option<u64> {
     None

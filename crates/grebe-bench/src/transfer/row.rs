@@ -140,8 +140,8 @@ impl LinkRuns<'_> {
             )
     }
 
-    /// How a TCP did the same, for programs and people: how many times as long it took as ours, or how much was done when it was
-    /// given up, as it counts where any of its runs was. `None` where one was refused.
+    /// Result of a TCP in the same task, for programs and people: the ratio of its time to ours, or its progress when
+    /// given up, if any run was. `None` if a run was refused.
     fn beside(&self, name: &str, runs: &[TcpRun], ours_s: f64) -> Option<(Value, String)> {
         let (mut seconds, mut shares) = (Vec::new(), Vec::new());
         for run in runs {

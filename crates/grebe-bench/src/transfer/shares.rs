@@ -106,7 +106,7 @@ fn rate_of(by_tenth: &[u64], seconds: u64) -> f64 {
     bytes as f64 * 8.0 / (seconds as f64 * 2.0 / 3.0) / 1e6
 }
 
-/// `lost_by_cubic` is what is lost where a second CUBIC stands in our place.
+/// `lost_by_cubic` is the loss with a second CUBIC in our place.
 fn row(pair: [Party; 2], on: Bottleneck, runs: &[Shared], lost_by_cubic: Option<f64>) -> Row {
     let share = Spread::over(runs, |run| run.rates_mbit[0] / run.rates_mbit.iter().sum::<f64>().max(1e-9));
     let rate = Spread::over(runs, |run| run.rates_mbit.iter().sum());

@@ -16,8 +16,8 @@ use crate::runs::Spread;
 use crate::stream::{Stream, Work};
 use crate::system;
 
-/// A technique to receive: it gets a socket that does not block, and whether it is to stop, and returns how many datagrams came in
-/// how many calls.
+/// A receiving technique: it gets a non-blocking socket and a stop condition, and returns the number of datagrams and of
+/// calls.
 pub type ReceiveCalls = fn(UdpSocket, &dyn Fn() -> bool) -> io::Result<(u64, u64)>;
 
 /// Results of one receiver.
@@ -26,12 +26,12 @@ struct Received {
     sent_per_sec: f64,
     recv_per_sec: f64,
     per_call: f64,
-    /// Processor time per received datagram, nanoseconds; `None` where the system does not tell.
+    /// CPU time per received datagram, in nanoseconds; `None` if not reported.
     cpu_ns: Option<f64>,
 }
 
-/// Receives small datagrams from 1, 2, 4 and 8 senders, for `duration` each and in turns: by one blocking call per datagram, by
-/// calls of up to 32, and by other programs' techniques. Rows of the median runs.
+/// Receives small datagrams from 1, 2, 4 and 8 senders, for `duration` each and in turns: by one blocking call per
+/// datagram, by calls of up to 32, and by other programs' techniques. Rows of the median runs.
 ///
 /// # Errors
 /// Where a socket fails.

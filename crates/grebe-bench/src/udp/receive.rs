@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::peer;
 use crate::stream::{Checker, Seen, Work};
 
-/// Runs the receiver of one run as a process: it says its address and, after the run, what it saw.
+/// Runs the receiver of one run as a process: it reports its address and, after the run, its counts.
 pub(crate) fn peer(task: UdpTask) -> Result<()> {
     peer::end_with_input();
     let bound = Bound::open(task)?;

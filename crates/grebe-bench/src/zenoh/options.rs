@@ -49,7 +49,7 @@ pub(super) enum Technique {
 pub(super) enum End {
     /// Sends, or begins each round trip and takes its time.
     Near,
-    /// Receives and measures, or sends back what comes.
+    /// Receives and measures, or sends data back.
     Far,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn send(task: &ZenohTask) -> Result<()> {
     Ok(())
 }
 
-/// Counts what comes.
+/// Counts received data.
 pub(super) fn receive(task: &ZenohTask) -> Result<Seen> {
     let count = Arc::new(Count::default());
     let mut graph = joined(task);
@@ -59,7 +59,7 @@ pub(super) fn ping(task: &ZenohTask) -> Result<Seen> {
     seen.ok_or_else(|| Error::peer("ping", "it never ended"))
 }
 
-/// Sends back what comes, until the process is ended.
+/// Sends received data back, until the process is ended.
 pub(super) fn pong(task: &ZenohTask) -> Result<()> {
     let mut graph = joined(task);
     let source = graph.add_boxed("source", source(&format!("zenoh://{PING}?policy=block"))?);
@@ -86,7 +86,8 @@ fn sink(uri: &str) -> Result<Box<dyn Stage>> {
     Ok(open_sink(&uri.parse::<Uri>()?, &SinkOptions::default(), &mut |_| {})?.stage)
 }
 
-/// Frames of one size, one a batch. Their samples are what is in the memory: the baseline sends the same bytes again and again, too.
+/// Frames of one size, one a batch. Their samples are what is in the memory: the baseline sends the same bytes again
+/// and again, too.
 struct Frames {
     next: Header,
     frame_bytes: usize,

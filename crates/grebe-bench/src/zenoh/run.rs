@@ -50,7 +50,7 @@ pub fn run(options: &Options, tell: Tell) -> Result<()> {
     Ok(())
 }
 
-/// Runs an end as a process: the far one says when it is there; the one that measures, what it saw.
+/// Runs an end as a process: the remote one reports readiness, the measuring one its counts.
 pub(crate) fn peer(task: ZenohTask) -> Result<()> {
     peer::end_with_input();
     match (task.part, task.end, task.technique) {
@@ -102,7 +102,7 @@ impl OneRun {
         far.answer::<()>()?;
         let mut near = start(End::Near)?;
         match self.part {
-            // The sender runs until it is stopped, so an answer of it is an error.
+            // The sender runs until it is stopped, so its answer is an error.
             Part::Throughput => loop {
                 if let Some(seen) = far.answer_within(Duration::from_millis(20))? {
                     return Ok(seen);

@@ -2,14 +2,14 @@
 //!
 //! `cargo build -p grebe-cli && cargo run -p grebe-cli --example soak -- --duration 15m`
 //!
-//! Each round starts a generator, a bystander that records and is left alone, and victims (recorders, pictures, scopes in a
-//! terminal), which are killed, stopped, continued and started again as dice fall. Behind each round:
-//! - what the bystander recorded is what the generator makes, bit for bit and under its index, and it says as much loss as was
-//!   injected: frames that a relay lost on purpose, samples that a stopped generator did not make;
-//! - so is what every victim recorded, also one that was killed;
+//! Each round starts a generator, a bystander that records undisturbed, and victims (recorders, pictures, scopes in a
+//! terminal), which are killed, stopped, continued and restarted at random. After each round:
+//! - the bystander's recording equals the generator's output, bit for bit and at its index, and it reports exactly
+//!   the injected losses: frames that a relay dropped on purpose, samples that a stopped generator did not make;
+//! - so does every victim's recording, even a killed one's;
 //! - nothing is left: no process, no socket, no file in /dev/shm, the runtime or the temporary directory.
 //!
-//! The same seed falls the same way; when the processes meet it is up to the system. Status 1 where anything was wrong.
+//! A seed repeats the random decisions, but not the scheduling of the processes. Status 1 for any fault.
 
 #[cfg(target_os = "linux")]
 mod processes;

@@ -181,7 +181,7 @@ impl Running {
         true
     }
 
-    /// Kills it with SIGKILL; `None` where it had ended by itself.
+    /// Kills it with SIGKILL; `None` if it had already ended.
     pub(crate) fn kill(mut self) -> Result<Option<Ended>> {
         if self.is_over() {
             return self.end().map(Some);

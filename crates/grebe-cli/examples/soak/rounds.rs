@@ -267,7 +267,7 @@ impl Round<'_> {
     fn check_victim(&mut self, ended: Ended, kind: &Kind) -> Result<()> {
         match kind {
             Kind::Recorder(file) => {
-                // 1: who came last may hear of the end alone. 3: the generator is gone. 130: interrupted.
+                // 1: a late reader may receive only the end. 3: the generator is gone. 130: interrupted.
                 let is_recorded = file.exists();
                 let report = self.report(&ended, if is_recorded { &[0, 3, 130] } else { &[1, 3, 130] });
                 let recorded = if is_recorded { self.check_file(&ended.name, file) } else { None };
@@ -299,7 +299,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// `made` is what the generator says, where it ended well.
+    /// `made` is the generator's report, if it ended well.
     fn check_bystander(
         &mut self,
         ended: &Ended,

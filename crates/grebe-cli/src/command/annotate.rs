@@ -70,7 +70,7 @@ fn added(options: &Annotate, file: &SampleFile, label: &str) -> Result<Annotatio
     edited(options, file, annotation)
 }
 
-/// An annotation with what the options say of it.
+/// Applies the options to an annotation.
 fn edited(options: &Annotate, file: &SampleFile, mut annotation: Annotation) -> Result<Annotation> {
     let unknown = || Usage("the sample rate is unknown: give --position and --samples".to_owned());
     if let Some(start) = options.start {
@@ -80,7 +80,7 @@ fn edited(options: &Annotate, file: &SampleFile, mut annotation: Annotation) -> 
     if annotation.position >= file.len_samples() {
         let count = grouped(file.len_samples());
         return Err(
-            Usage(format!("the annotation begins after the end of the recording ({count} samples)")).into()
+            Usage(format!("the annotation begins after the end of the recording: {count} samples")).into()
         );
     }
     if let Some(duration) = options.duration {

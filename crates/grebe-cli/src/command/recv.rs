@@ -86,7 +86,7 @@ fn make(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(missing)
 }
 
-/// Removes folders that nobody needs after all; one that another program uses by now stays.
+/// Removes folders that are not needed after all, unless another program uses them by now.
 fn remove(made: &[PathBuf]) {
     let _ = made.iter().try_for_each(std::fs::remove_dir);
 }
@@ -131,7 +131,7 @@ struct Prompt {
 }
 
 impl Prompt {
-    /// The answer is no without a terminal, and after Ctrl-C.
+    /// Without a terminal, and after Ctrl-C, the answer is negative.
     fn prompt(&self) -> bool {
         if !std::io::stdin().is_terminal() {
             note!("cannot prompt without a terminal: run it in one, or use --ask=never");

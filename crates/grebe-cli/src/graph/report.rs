@@ -158,7 +158,7 @@ impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Losses at the end of a stream, which no frame counts, have samples only.
         let lone_samples = if self.network_frames == 0 { self.network_samples } else { 0 };
-        // What a place above lost is not told twice.
+        // Losses of the places above do not count twice.
         let told = self.generator_samples
             + self.network_samples
             + self.late_samples

@@ -55,7 +55,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.edits.take());
-        // One that panicked has said so.
+        // A panic was already reported.
         self.thread.take().map(JoinHandle::join);
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         let (_feed, link) = ScopeFeed::new(1 << 20);
         let annotator = annotator_of(&link, Some(path.clone()));
         assert!(annotator.place.ends_with("x.sigmf-meta"), "{}", annotator.place);
-        // Across the gap, and one that is changed keeps what a stream does not say.
+        // Across the gap. A changed annotation keeps fields that a stream does not carry.
         let told = (annotator.edit)(AnnotationEdit::Add(note(140, 870, "across")));
         assert!(told.recv().unwrap().starts_with("annotations written into"));
         let renamed = StreamAnnotation { comment: Some("c".into()), ..note(102, 3, "new") };

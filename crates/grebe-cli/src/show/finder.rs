@@ -172,7 +172,7 @@ impl RunningSearch<'_> {
             false => format!("{samples} samples"),
         };
         let lost = if forgotten > 0 {
-            format!("; {} left the memory meanwhile", time(forgotten))
+            format!("; {} left the memory during the search", time(forgotten))
         } else {
             String::new()
         };

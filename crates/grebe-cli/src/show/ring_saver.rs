@@ -139,7 +139,7 @@ fn refused(folder: &Path, error: &Error) -> String {
     match error {
         Error::Process(ProcessError::Setting { what: "the sample to keep", .. }) => {
             format!(
-                "not saved: the ring in {} does not reach back to what is on the screen",
+                "not saved: the ring in {} does not reach back to the range on the screen",
                 folder.display()
             )
         }
@@ -219,6 +219,6 @@ mod tests {
         assert!(said.starts_with("not saved: ") && said.contains("holds no sample of a ring"), "{said}");
         let keeper = ring(folder.path());
         let (said, _) = kept(&keeper, KeptStretch::Screen { samples: 100..200, rate_hz: 1e3 });
-        assert!(said.contains("does not reach back to what is on the screen"), "{said}");
+        assert!(said.contains("does not reach back to the range on the screen"), "{said}");
     }
 }

@@ -44,7 +44,7 @@ impl Recorder {
         child.wait().unwrap();
     }
 
-    /// Ends it as Ctrl-C does: what it said.
+    /// Interrupts it as Ctrl-C does; returns its report and messages.
     fn interrupt(&mut self) -> (Value, String) {
         let child = self.child.take().unwrap();
         signal("-INT", child.id());
@@ -227,7 +227,7 @@ fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
     let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "4s"]);
     recorder.wait_until(|parts| parts.len() >= 3);
     recorder.kill();
-    // More than there is: what can be had, and an exit status that says so.
+    // Longer than the ring: saves the available part, and the exit status shows it.
     let (status, saved, said) = save(folder.path(), &["--last", "1h", "--after", "1s"]);
     assert_eq!(status, Some(4), "{said}");
     assert!(said.contains("does not reach that far back") && said.contains("did not arrive"), "{said}");

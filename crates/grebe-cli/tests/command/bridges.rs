@@ -74,7 +74,7 @@ fn a_killed_producer_leaves_a_recording_that_is_whole() {
         pair.producer.signal("-KILL");
         let recorder = pair.recorder.finish();
         pair.assert_whole(&recorder);
-        // A byte stream of another program's that is closed has ended, as far as anybody can tell.
+        // Another program's closed byte stream looks like its end.
         assert!(matches!(recorder.status, Some(0 | 3)), "{}: {recorder:?}", bridge.source);
         assert!(!bridge.is_datagram() || recorder.status == Some(3), "{recorder:?}");
     });

@@ -10,7 +10,7 @@ use crate::support::trees::{assert_same, file, plant, things};
 use crate::support::{Good, finish, grebe, path, run, text};
 use serde_json::Value;
 
-/// Runs it to its end: the exit status, the result in JSON, what it said.
+/// Runs it to its end: exit status, result in JSON, messages.
 fn cp(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = run(&[&["cp", "--no-config", "--json"], arguments].concat());
     let stdout = text(&output.stdout);
@@ -200,9 +200,9 @@ fn mistakes_are_told_with_what_to_do() {
         (vec!["cp", "--no-config", "--bwlimit", "fast", "a", "b"], 2, "--bwlimit"),
         (vec!["cp", &dir, &to], 2, "cp.toml:3: unknown 'modee' - did you mean 'mode'?"),
         (vec!["cp", "--no-config", "--log", "/nowhere/log", &dir, &to], 1, "--log"),
-        (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "is no pattern"),
-        (vec!["cp", "--no-config", &none, &to], 1, "none: there is no such file"),
-        (vec!["cp", "--no-config", &none, &none, &to], 1, "none of the others"),
+        (vec!["cp", "--no-config", "--exclude", "[", "-r", &dir, &to], 2, "invalid pattern '['"),
+        (vec!["cp", "--no-config", &none, &to], 1, "none: file or directory not found"),
+        (vec!["cp", "--no-config", &none, &none, &to], 1, "nor any of the other sources"),
     ] {
         let mut command = grebe(&arguments);
         command.env("XDG_CONFIG_HOME", at("config"));
@@ -212,7 +212,7 @@ fn mistakes_are_told_with_what_to_do() {
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
     assert!(!Path::new(&to).exists());
-    // Of several what is there arrives.
+    // Existing sources arrive, even if others are missing.
     file(&folder.path().join("one"), b"one", 1);
     let (status, result, said) = cp(&[&at("one"), &none, &to]);
     assert_eq!((status, result["files_copied"].as_u64()), (Some(4), Some(1)), "{said}");

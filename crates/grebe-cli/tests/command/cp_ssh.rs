@@ -216,17 +216,21 @@ fn what_fails_at_the_other_end_is_said_in_its_words() {
         let none = there(&folder.path().join("none"));
         let ended = run(&mut sshd.cp(&["-a", "--via", via, &none, path(&folder.path().join("to"))]));
         assert_eq!(ended.status, Some(1), "{via}: {}", ended.said);
-        assert!(ended.said.contains("none: there is no such"), "{via}: {}", ended.said);
+        assert!(ended.said.contains("none: file or directory not found"), "{via}: {}", ended.said);
         // A local failure is not attributed to the other end.
         let below_none = folder.path().join("none/below");
         let ended = run(&mut sshd.cp(&["-a", "--via", via, &there(&from), path(&below_none)]));
         assert_eq!(ended.status, Some(1), "{via}: {}", ended.said);
-        assert!(ended.said.contains("none: there is no such directory; make it first"), "{}", ended.said);
+        assert!(ended.said.contains("none: directory not found; make it first"), "{}", ended.said);
         assert!(!ended.said.contains("lab"), "{via}: {}", ended.said);
     }
     let ended = run(&mut sshd.cp(&[path(&folder.path().join("none")), "nobody-has-this-name.invalid:x"]));
     assert_eq!(ended.status, Some(1), "{}", ended.said);
-    assert!(ended.said.contains("none: there is no such"), "nobody needs to log in for that: {}", ended.said);
+    assert!(
+        ended.said.contains("none: file or directory not found"),
+        "nobody needs to log in for that: {}",
+        ended.said
+    );
 }
 
 #[test]

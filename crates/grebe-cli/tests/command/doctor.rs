@@ -1,4 +1,4 @@
-//! `grebe doctor`: it ends well on any machine, says the same in each form, and changes nothing.
+//! `grebe doctor` succeeds on any machine, reports the same in each form, and changes nothing.
 
 use crate::support::{Good, run, text};
 

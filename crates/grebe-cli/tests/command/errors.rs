@@ -126,7 +126,7 @@ fn a_recording_is_not_overwritten_unless_asked() {
     for elsewhere in [&["sg", "--to", file][..], &["play", ecg, "--to", file]] {
         let output = run(elsewhere);
         let said = text(&output.stderr);
-        assert!(said.contains(there) && !said.contains("--overwrite"), "there is no such option: {said}");
+        assert!(said.contains(there) && !said.contains("--overwrite"), "the option does not exist: {said}");
     }
     assert!(run(&["record", ecg, file, "--overwrite", "--duration", "1s"]).status.success());
     assert_eq!(fs::metadata(folder.path().join("once.sigmf-data")).unwrap().len(), 360 * 2);

@@ -271,7 +271,7 @@ fn who_took_a_port_over_does_not_end_the_recording_while_the_first_still_sends()
     send(&first, &ours[..5]);
     std::thread::sleep(Duration::from_millis(700));
     send(&second, &theirs[..10]);
-    // Left out: the port is the other's now, whose end comes next.
+    // Ignored: the port now belongs to the other, whose end follows.
     send(&first, &ours[5..6]);
     send(&second, &theirs[10..]);
     // Not read together with that end.

@@ -17,7 +17,7 @@ use grebe::frame::{Complex, SampleFormat};
 use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
 
-/// Two channels of 10 samples, of which 90 are missing behind the fourth.
+/// Two channels of 10 samples, with 90 missing after the fourth.
 fn with_a_gap(path: &Path) {
     let settings = SigmfSettings { channels: 2, sample_rate_hz: 1e3, ..SigmfSettings::default() };
     let mut writer = SigmfWriter::create(path, &settings).unwrap();
@@ -31,7 +31,7 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
     text(bytes).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Plays what the arguments say into a recording; its samples.
+/// Plays with these arguments into a recording; returns its samples.
 fn played(folder: &Path, arguments: &[&str]) -> Vec<u8> {
     let file = folder.join("played.sigmf-meta");
     let player = grebe(&[&["play", "--to", "pipe:", "--free-run"][..], arguments].concat())

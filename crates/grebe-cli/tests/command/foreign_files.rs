@@ -1,4 +1,4 @@
-//! Files as other programs write them, through the built command: what `info` says, a picture, and SigMF there and back.
+//! Files of other programs through the built command: `info`, a picture, and a round trip through SigMF.
 
 use std::fs;
 use std::path::Path;
@@ -234,7 +234,7 @@ fn every_file_is_read_as_what_it_is_and_what_was_decided_is_said() {
         {
             assert_eq!(told[field], value.map_or(Value::Null, Value::from), "{name}: {told}");
         }
-        // Nothing is left to be said of it but that nobody knows its rate.
+        // The only remaining note is the unknown rate.
         let notes =
             if expected.rate_hz.is_some() { "[]" } else { r#"["the metadata do not say the sample rate"]"# };
         assert_eq!((&told["whole"], told["notes"].to_string().as_str()), (&true.into(), notes), "{name}");

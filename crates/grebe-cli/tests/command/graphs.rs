@@ -224,7 +224,7 @@ fn a_pipe_at_each_end_and_a_limit_on_its_samples() {
         assert_eq!((header.channel_count, header.first_sample_index), (1, samples.len() as u64));
         samples.extend(Frame::parse(frame).unwrap().channel::<i16>(0).unwrap().into_owned());
         rest = after;
-        assert!(rest.len() >= HEADER_BYTES || header.is_end_of_stream(), "the end of the stream is said");
+        assert!(rest.len() >= HEADER_BYTES || header.is_end_of_stream(), "the end of the stream is reported");
     }
     assert_eq!(samples.len(), 1_000);
     // The second channel is the sawtooth, which rises; the first would not.
@@ -290,7 +290,7 @@ fn every_example_is_good() {
     assert!(examples >= 3);
 }
 
-/// The graphs that the pages show are good, and the reference tells every kind as it is.
+/// The graphs on the page are valid, and the reference describes every kind.
 #[test]
 fn the_page_tells_every_kind_as_it_is() {
     let path = repository().join("docs/graphs.md");

@@ -1,5 +1,5 @@
-//! Small inputs of every kind through the built command: what is read right, what is read with a note, and what is refused with words that
-//! work when they are typed. The counts by kind stand in docs/convert-and-find.md.
+//! Small inputs of every kind through the built command: each is read correctly, read with a note, or refused with a
+//! suggestion that works. docs/convert-and-find.md has the counts by kind.
 
 mod files;
 mod lines;
@@ -17,17 +17,17 @@ use tempfile::TempDir;
 
 use crate::support::{finish, grebe, run, text};
 
-/// An input, and what is to come of it.
+/// An input and the expected result.
 pub(super) struct Input {
     kind: &'static str,
-    /// What is typed: a file, or the query of `pipe:` for lines.
+    /// The typed name: a file, or the query of `pipe:` for lines.
     typed: String,
     files: Vec<(String, Vec<u8>)>,
     way: Way,
     came: Came,
 }
 
-/// How it comes in.
+/// The command that reads it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Way {
     /// A recording of its own: `info`.
@@ -42,11 +42,11 @@ pub(super) enum Came {
     Right(Is),
     /// With this in one of its notes.
     Noted(Is, &'static str),
-    /// With these words; what stands in the last quotes, or behind the last colon, is typed then, and gives that.
+    /// With these words. The suggestion, in the last quotes or after the last colon, gives this result.
     Refused(&'static str, Option<Is>),
 }
 
-/// Rate, samples and channels; 0: nobody says the rate.
+/// Rate, samples and channels; 0: unknown rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Is(pub(super) f64, pub(super) u64, pub(super) usize);
 
@@ -96,7 +96,7 @@ impl Inputs {
     }
 }
 
-/// What the command made of an input: what it is, and all that was said; or why not.
+/// The command's result for an input, with all messages; or its error.
 fn tried(folder: &Path, way: Way, typed: &str) -> Result<(Is, String), String> {
     let out = folder.join("out.sigmf-meta").display().to_string();
     let read = |path: &str| {
@@ -149,7 +149,7 @@ fn suggested(said: &str) -> Option<String> {
     quoted.map(str::to_owned)
 }
 
-/// Nothing when all came as it should.
+/// `None` if the result is as expected.
 fn wrong(input: &Input) -> Option<String> {
     let folder = TempDir::new().unwrap();
     for (name, bytes) in &input.files {
@@ -170,9 +170,9 @@ fn wrong(input: &Input) -> Option<String> {
             .then(|| format!("{is:?} with {said}, and not {right:?} with '{note}'")),
         (Came::Refused(words, then), Err(said)) => {
             let again = then.map(|right| {
-                let name = suggested(said).ok_or_else(|| "no name is said to be typed".to_owned())?;
+                let name = suggested(said).ok_or_else(|| "the message suggests no name".to_owned())?;
                 let (is, _) = tried(folder.path(), input.way, &name)?;
-                if is == right { Ok(()) } else { Err(format!("what is said to be typed gives {is:?}")) }
+                if is == right { Ok(()) } else { Err(format!("the suggestion gives {is:?}")) }
             });
             let fails = again.and_then(Result::err);
             (!said.contains(words) || fails.is_some()).then(|| format!("{said} {fails:?}"))

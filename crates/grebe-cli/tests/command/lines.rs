@@ -157,7 +157,7 @@ fn tcp_and_udp_carry_lines() {
     for pair in (0..300).collect::<Vec<_>>().chunks(3) {
         let lines: Vec<String> = pair.iter().map(|at| format!("a:{at},b:{},c:7", at * 2)).collect();
         socket.send_to(lines.join("\n").as_bytes(), &address).unwrap();
-        // An empty one of somebody who sent no lines ends nothing.
+        // An empty datagram of a stranger ends nothing.
         stranger.send_to(&[], &address).unwrap();
     }
     socket.send_to(&[], &address).unwrap();

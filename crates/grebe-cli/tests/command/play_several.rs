@@ -41,7 +41,7 @@ fn to_one_destination_they_are_channels_that_fit_to_the_sample() {
     let said = text(&played.stderr);
     assert_eq!(played.status.code(), Some(0), "{said}");
     assert!(
-        said.contains("a.sigmf-data: samples that the others do not have are left out: 250 at its begin"),
+        said.contains("a.sigmf-data: samples that the others lack are ignored: 250 at its begin"),
         "{said}"
     );
     let expected = [(350..600).collect::<Vec<i16>>(), (10_350..10_600).collect()];
@@ -92,7 +92,7 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
     let (x, y) = (to("x.sigmf-meta"), to("y.sigmf-meta"));
     for (arguments, status, says) in [
         (vec![&a, &late, "--to", &x], 1, "has no samples at the times of"),
-        (vec![&a, &timeless, "--to", &x], 1, "nothing says when it was recorded (core:datetime)"),
+        (vec![&a, &timeless, "--to", &x], 1, "its recording time is unknown (core:datetime)"),
         (vec![&a, &late, &a, "--to", &x, "--to", &y], 2, "3 recordings and 2 destinations"),
         (vec![&a, &late, "--to", &x, "--to", &x], 2, "each recording needs its own destination"),
         (

@@ -134,7 +134,8 @@ fn word(host: &str) -> String {
         .to_string()
 }
 
-/// An `ssh` that runs the command on this machine, or fails as the real one does, and a place where it leaves its process id.
+/// An `ssh` that runs the command on this machine, or fails as the real one does, and a place where it leaves its
+/// process id.
 #[cfg(unix)]
 struct Ssh {
     folder: tempfile::TempDir,
@@ -166,7 +167,7 @@ impl Ssh {
         std::fs::read_to_string(self.folder.path().join("called")).unwrap_or_default()
     }
 
-    /// Waits until the server is there (or not). Without its tether it would go on until its client has been silent for 10 s.
+    /// Waits until the server is up (or down). Without its tether it would run until its client has been silent for 10 s.
     fn wait(&self, is_there: bool) {
         let began = std::time::Instant::now();
         while began.elapsed() < Duration::from_secs(7) {
@@ -210,7 +211,7 @@ const BRIEF: [&str; 8] = ["--max-rate", "20M", "--max-bytes", "20M", "--tcp-writ
 fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let ssh = Ssh::new();
     let exe = env!("CARGO_BIN_EXE_grebe");
-    // The alias means nothing to anybody but ssh.
+    // Only ssh knows the alias.
     let there = ["ssh://me@lab.invalid:2200/srv", "--ssh", "ssh -v -4", "--remote-path", exe, "--json"];
     let arguments = [&there[..], &BRIEF[..]].concat();
     let output = finish(ssh.probe("works", &arguments).spawn().unwrap()).good();

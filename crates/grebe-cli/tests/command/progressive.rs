@@ -145,7 +145,7 @@ fn what_the_samples_contradict_is_not_shown_as_true() {
     let lab = Lab::new();
     let meta = lab.record("run7", 5_000);
     lab.picture(&there(&meta), &[]);
-    // Other samples under the same time, but for the pieces that tell recordings apart.
+    // Other samples with the same time, except for the bytes that identify a recording.
     let data = meta.with_extension("sigmf-data");
     let modified = fs::metadata(&data).unwrap().modified().unwrap();
     lab.record("run7", -15_000);
@@ -204,7 +204,7 @@ fn what_is_not_there_is_said() {
     lab.assert_nothing_kept();
 }
 
-/// A copy so slow that somebody looks meanwhile.
+/// A copy slow enough to be viewed meanwhile.
 fn slow_copy(lab: &Lab, meta: &Path) -> Child {
     let here = lab.path("here");
     let arguments =
@@ -281,7 +281,7 @@ fn who_looks_before_any_sample_has_come_waits_for_the_first() {
     assert_eq!(extremes(&serde_json::from_slice(&output.stdout).unwrap()), (-20_000.0, 30_000.0), "{said}");
     signal("-KILL", copy.id());
     copy.wait().unwrap();
-    // Where nothing is being copied nobody waits.
+    // Without a copy in progress, nothing waits.
     fs::remove_dir_all(&partial).unwrap();
     let output = lab.run(&["view", here.to_str().unwrap(), "--png", png.to_str().unwrap()]);
     assert!(text(&output.stderr).contains("run7.sigmf-data: No such file"), "{}", text(&output.stderr));

@@ -95,7 +95,7 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     let uri = "udp://127.0.0.1:0?format=i16be&channels=2&rate=1M&skip=8&seq=2:u32be";
-    // 100 datagrams of 50 samples, of which 30, 31, 32 and 70 never leave, and 90 comes after 91.
+    // 100 datagrams of 50 samples: 30, 31, 32 and 70 are never sent, and 90 follows 91.
     let (lost, samples) = ([30, 31, 32, 70], 50);
     let arguments = ["record", uri, file.to_str().unwrap(), "--json", "--samples", "4750"];
     let (recorder, address, mut stderr) = listening(&arguments);
@@ -136,8 +136,8 @@ fn numbered_datagrams_show_what_was_lost_and_unnumbered_ones_say_that_they_canno
     assert_eq!(data(&file), [7; 10]);
 }
 
-/// Sends what a device makes in so much time, of which this share goes on; for a second and a half in the middle nothing goes out, and then
-/// all of it. How many samples did not go on.
+/// Sends `share` of a device's samples for `seconds`. Nothing goes out for 1.5 s in the middle, and all of that afterwards.
+/// Returns the number of samples not sent.
 fn device(listener: &TcpListener, rate_hz: f64, seconds: f64, share: f64) -> u64 {
     let (mut stream, _) = listener.accept().unwrap();
     let began = Instant::now();
@@ -182,7 +182,7 @@ fn what_did_not_come_although_it_was_due_is_told_by_the_clock() {
         if share == 1.0 {
             assert_eq!((told, labels.count()), (0, 0), "{report}");
         } else {
-            // What the first second lost is nobody's, and where this machine stood still it looks for less.
+            // Losses in the first second do not count, nor while this machine stalls.
             assert!((lost / 4..=lost + lost / 16).contains(&told), "{told} of {lost}: {report}");
             assert!(labels.count() > 0);
         }

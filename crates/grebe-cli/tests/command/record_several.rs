@@ -1,4 +1,4 @@
-//! Several streams that are recorded together, whose recorder is killed: what ties them says what is so.
+//! Recordings of several streams whose recorder is killed: the collection must still be correct.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -97,7 +97,8 @@ fn who_is_killed_leaves_a_collection_of_what_was_recorded() {
     }
 }
 
-/// Killed where it begins to give a file its name, the first, the second, ... to the end, over older recordings of these names.
+/// Killed where it begins to give a file its name, the first, the second, ... to the end, over older recordings of
+/// these names.
 #[test]
 fn who_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -67,7 +67,7 @@ fn a_recorder_that_is_killed_at_any_moment_leaves_a_recording() {
     println!("{} kills: at most the last {worst:?} were missing", kills());
 }
 
-/// Killed where it begins to give a file its name, the first, the second, ...: first those of the data, then of each metadata that follow.
+/// Killed at the first rename, the second, ...: first those of the data, then those of each metadata file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_recorder_that_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
@@ -93,7 +93,7 @@ fn a_recorder_that_is_killed_between_two_names_leaves_no_sum_of_older_metadata()
                 check_saw(&mut file);
                 without_collection += usize::from(!collection.exists());
             }
-            // Nothing says yet what its data are.
+            // The data have no metadata yet.
             Err(Error::File { .. }) if number <= 4 && !collection.exists() => {}
             Err(error) => panic!("kill {number}: {error}"),
         }
@@ -106,7 +106,7 @@ fn a_recorder_that_is_killed_between_two_names_leaves_no_sum_of_older_metadata()
             assert!(is_its, "kill {number}: {} has changed", meta.display());
         }
     }
-    // Of the first metadata behind those of both, of the next also before them and between.
+    // After both files of the first recording; for the next one, also before and between them.
     assert_eq!(without_collection, 4);
 }
 

@@ -91,7 +91,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
     }
     relay.wait_for("relayed_bytes_total", 8_000_000);
 
-    // The one who sends may be the one who waits.
+    // The sender may also be the waiting end.
     let into = tempfile::tempdir().unwrap();
     let sender = Waiting::start(&["send", path(&large), "--relay", &relay.address]);
     let mut receiver = grebe(&["recv", path(into.path()), "--json", "--via", "relay"]);
@@ -99,7 +99,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
     let receiver = sent(receiver.spawn().unwrap());
     assert_good(&sender.finish(), &receiver);
     assert_eq!(receiver.result["route"], "relayed");
-    assert!(receiver.said.contains("as was asked for"), "{}", receiver.said);
+    assert!(receiver.said.contains("as requested"), "{}", receiver.said);
     assert!(fs::read(into.path().join("large.bin")).unwrap() == contents);
 }
 
@@ -199,7 +199,7 @@ fn a_flood_changes_nothing_and_is_counted() {
     let mut answers = 0;
     for round in 0..200_u32 {
         for stranger in &strangers {
-            // A question without a proof, one that cannot be read, what is to be passed on, and nothing at all.
+            // A request without a proof, an unreadable one, one to forward, and an empty one.
             let mut question = [round as u8; 400];
             (question[0], question[1], question[2]) = (0x80, 1, 0);
             question[139..].fill(0);
@@ -267,13 +267,13 @@ fn the_relay_may_be_named_once_for_all_and_ends_well() {
 
     let child = relay.child.take().unwrap();
     signal("-TERM", child.id());
-    assert!(finish(child).status.success(), "it was told to end");
+    assert!(finish(child).status.success(), "it was stopped");
     let mut said = String::new();
     relay.stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains("relayed ") && said.contains(" datagrams"), "{said}");
 }
 
-/// A port at which a relay is reached by TCP alone: what comes by UDP is swallowed, as by a firewall.
+/// A port where a relay is reachable by TCP only: UDP is dropped, as by a firewall.
 struct TcpOnly {
     address: String,
     _swallows: UdpSocket,
@@ -323,7 +323,7 @@ fn where_no_udp_reaches_the_relay_tcp_does() {
         assert!(!side.said.contains("no answer from the relay"), "it is not waited for: {}", side.said);
     }
     relay.wait_for("relayed_bytes_total", 6_000_000);
-    // Both have said that they are done, and nothing was cut off.
+    // Both reported their end, and no connection broke.
     wait_until("connections are left", || relay.figure("connections") == 0);
     assert_eq!((relay.figure("sessions"), relay.figure("closed_connections_total")), (0, 0));
 }

@@ -70,7 +70,7 @@ fn a_board_that_prints_numbers_is_recorded_line_by_line() {
     let uri = format!("{uri}?baud=250000&rate=100");
     let recorder = started(&["record", &uri, file.to_str().unwrap(), "--samples", "1000", "--json"]);
     board.wait(250_000);
-    // It speaks since before anybody listened, garbles a line, loses half of one, and has something to tell.
+    // The board sends before anybody listens, garbles a line, loses half of one, and has a message.
     board.says(b"7.5,volt:3\r\n");
     for at in 0..1_000 {
         if at == 400 {

@@ -60,7 +60,7 @@ impl Room {
         }
     }
 
-    /// No stream's socket is left. (What a killed process told `grebe top` lies here too, until the next listing.)
+    /// No stream's socket is left. (Sockets of killed processes for `grebe top` stay here until the next listing.)
     fn is_empty(&self) -> bool {
         fs::read_dir(self.sockets()).is_ok_and(|entries| {
             entries.flatten().all(|entry| entry.path().extension() != Some("shm".as_ref()))
@@ -156,7 +156,7 @@ fn start_graph(room: &Room, more: &str) -> (Running, BufReader<ChildStderr>) {
     (child, said)
 }
 
-/// Reads what a command says up to a line that contains `part`.
+/// Reads a command's output up to a line that contains `part`.
 fn read_to(said: &mut impl BufRead, part: &str) -> String {
     let mut all = String::new();
     while !all.contains(part) {
@@ -198,7 +198,7 @@ fn ctrl_c_ends_a_graph_that_waits_for_its_readers() {
     assert_eq!(running.finish().status.code(), Some(130));
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
-    assert_eq!(rest, "", "an interruption is no error");
+    assert_eq!(rest, "", "an interruption is not an error");
     assert!(room.is_empty());
     drop(reader);
 }
@@ -294,7 +294,7 @@ fn a_producer_that_makes_nobody_wait_refuses_who_would() {
     drop(generator);
 }
 
-/// Readers are killed at random moments, each while it takes what comes and holds some; one beside them sees every frame.
+/// Kills readers at random moments, each while it reads and holds batches; another one must see every frame.
 fn kill_readers(count: u32) {
     let room = Room::new();
     let generator = room.start(&["sg", "--channels", "2", "--rate", "50M", "--to", "shm://x?wait=1"]);
@@ -422,7 +422,7 @@ fn a_reader_that_blocks_and_takes_nothing_is_cut_off() {
     let mut witness = Witness::new(room.join(Policy::DropOldest));
     let mut frames = 0;
     let until = Instant::now() + Duration::from_secs(30);
-    // First both wait for the one that takes nothing; then it is gone, and the other goes on.
+    // At first both wait for the reader that takes nothing; after its end, the other continues.
     while frames == 0 || witness.frames - frames < 1000 {
         witness.read_for(Duration::from_millis(100));
         if frames == 0 && witness.frames > 0 {

@@ -9,7 +9,7 @@ use crate::support::{finish, grebe, text};
 use grebe::recording::SampleFile;
 use grebe::stages::sound_library;
 
-/// Devices that need no card: `heard` gives what stands in a file, `played` writes one, `nothing` does neither.
+/// Devices without a card: `heard` reads a file, `played` writes one, `nothing` does neither.
 fn devices(folder: &Path) -> String {
     let config = folder.join("asound.conf");
     let at = |name: &str| folder.join(name).display().to_string();
@@ -84,7 +84,7 @@ fn what_a_device_hears_is_recorded_as_it_is() {
     }
 }
 
-/// A recording of i24 is of i32, whose lower three bytes are those of the device.
+/// A recording of i24 plays as i32, whose lower three bytes are the device's.
 fn played_as_i32(path: &str, config: &str, channels: usize) -> Vec<u8> {
     let output =
         run(config, &["play", path, "--free-run", "--to", &format!("pipe:?format=i32&channels={channels}")]);

@@ -76,7 +76,7 @@ fn two_disks_take_turns_and_either_opens_the_whole() {
             let data = std::fs::read_dir(disk).unwrap().map(|it| it.unwrap().metadata().unwrap().len());
             assert!(data.sum::<u64>() > 2_000_000, "it has its part");
         }
-        // Each file has its sums; a part of the whole is what it is of the source.
+        // Each file has its checksums; a range of the whole equals that range of the source.
         let verified = run(&["info", "--verify", file.to_str().unwrap(), "--json"]);
         assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stdout));
         let verified: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();

@@ -165,7 +165,7 @@ fn streams_of_two_hosts_whose_clocks_differ_are_recorded_on_one_time_axis() {
     assert!(stated["error_ns"].as_u64().is_some_and(|error_ns| error_ns > 0), "{told}");
     let mut files = [&one, &two].map(|path| SampleFile::open(path).unwrap());
     for file in &mut files {
-        assert_eq!(file.gaps().count(), 0, "what is measured anew is no gap");
+        assert_eq!(file.gaps().count(), 0, "a new measurement is not a gap");
         let values = values(file).remove(0);
         for position in (0..values.len()).step_by(5_000) {
             let axis = file.axis_by(clock_id(), position as u64).unwrap();
@@ -226,7 +226,7 @@ fn are_shown_at_one_moment(png: &str, mode: &str) -> bool {
         let [min, max] = ["min", "max"].map(|key| stream["channels"][0][key].as_f64());
         let (Some(axis), Some(min), Some(max)) = (axis, min, max) else { return false };
         let (ns, error_ns) = (axis["ns"].as_u64().unwrap(), axis["error_ns"].as_u64().unwrap());
-        // Where the signal does not begin anew and nothing is missing, the left edge has its least value.
+        // Unless the signal restarts or has a gap, the left edge has its lowest value.
         if max - min < 6_000.0 && stream["lost_samples"] == 0 {
             let off_ns = apart_ns((ns / STEP_NS) as i64, min as i64);
             assert!(off_ns <= error_ns + 3 * STEP_NS, "{off_ns} ns off: {stream}");
@@ -258,7 +258,7 @@ struct Wire {
 
 #[cfg(target_os = "linux")]
 impl Wire {
-    /// `Err` says why there is none here.
+    /// `Err`: the reason why this machine cannot make it.
     fn make() -> Result<Self, String> {
         let ip = |arguments: &str| {
             let made = std::process::Command::new("ip").args(arguments.split(' ')).output();

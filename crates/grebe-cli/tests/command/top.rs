@@ -108,7 +108,7 @@ fn json_lines_go_on_until_the_reader_has_enough_or_the_process_ends() {
     };
     assert_eq!(third["name"], "sg", "one that started later is heard too");
     drop(lines);
-    assert!(crate::support::finish(top).status.success(), "a closed pipe is no failure");
+    assert!(crate::support::finish(top).status.success(), "a closed pipe is not a failure");
 }
 
 #[test]

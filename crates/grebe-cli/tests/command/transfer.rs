@@ -165,7 +165,7 @@ fn ctrl_c_ends_both_sides_at_once() {
         signal("-INT", waiting.id());
         let waiting = waiting.finish();
         assert_eq!(waiting.status, Some(130), "while it waits, too");
-        assert!(waiting.said.contains("stopped before the other side came"), "{}", waiting.said);
+        assert!(waiting.said.contains("stopped before the other side connected"), "{}", waiting.said);
         assert!(!waiting.said.contains("kept"), "nothing came: {}", waiting.said);
     }
 }
@@ -205,7 +205,7 @@ fn a_ticket_is_good_once_and_for_its_time() {
 
     let receiver = Waiting::start(&["recv", path(into.path()), "--expires", "1s"]).finish();
     assert_eq!(receiver.status, Some(3), "{}", receiver.said);
-    assert!(receiver.said.contains("nobody came"), "{}", receiver.said);
+    assert!(receiver.said.contains("the ticket expired unused"), "{}", receiver.said);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn nothing_is_replaced_unasked() {
 
     fs::write(into.path().join("one.part"), b"foreign").unwrap();
     for _ in 0..2 {
-        // The second time it has the right length and time, which is no error.
+        // The second time it has the right length and time, which is fine.
         let receiver = Waiting::start(&["recv", path(into.path()), "--overwrite"]);
         assert_eq!(sent(send(&[&one], &receiver.ticket, &[])).status, Some(0));
         receiver.finish();
@@ -361,7 +361,7 @@ fn a_full_disk_is_said_on_both_sides() {
     assert!(receiver.said.contains("has room for"), "{}", receiver.said);
     assert!(sender.said.contains("has room for"), "and the sender knows: {}", sender.said);
 
-    // It fills up on the way: what came is kept, and goes on once there is room.
+    // The disk fills up: received data stays, and the transfer resumes once there is space.
     let (small, contents) = file(from.path(), "small.bin", 3_600_000);
     let receiver = Waiting::recv(disk.0.path());
     let sender = send(&[&small], &receiver.ticket, &["--bwlimit", "12M"]);

@@ -20,7 +20,7 @@ fn taken(socket: &UdpSocket) -> Vec<Vec<u8>> {
     }
 }
 
-/// What `grebe sg` sends to `vrt://ADDRESS?query`, in less than 0.1 s: what is not that late is never left out.
+/// Packets of `grebe sg` to `vrt://ADDRESS?query`, within 0.1 s: a smaller delay never drops any.
 fn generated(query: &str, samples: &str) -> Vec<Vec<u8>> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = format!("vrt://{}?{query}", socket.local_addr().unwrap());
@@ -49,7 +49,7 @@ fn losses_are_counted_to_the_sample_and_the_recording_has_them_where_they_were()
         let is_lost = |number: usize| number == 5 || (10..30).contains(&number);
         let [socket, stranger] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let (mut number, mut lost, mut gaps) = (0, 0, Vec::new());
-        // Empty datagrams of somebody else end nothing.
+        // Empty datagrams of a stranger end nothing.
         stranger.send_to(&[], &address).unwrap();
         for datagram in &datagrams {
             let samples = if is_data(datagram) { (datagram.len() - prologue_bytes(datagram)) / 4 } else { 0 };

@@ -1,5 +1,5 @@
-//! `grebe cp` to volumes that are not as a system's own: without case, without owners, modes or fine times. They are images of NTFS and
-//! exFAT, mounted by FUSE as root, where the programs for that are there.
+//! `grebe cp` to volumes that are not as a system's own: without case, without owners, modes or fine times. They are
+//! images of NTFS and exFAT, mounted by FUSE as root, where the programs for that are there.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -81,7 +81,7 @@ fn did(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
 
-/// Runs it to its end: the exit status, the result in JSON, what it said.
+/// Runs it to its end: exit status, result in JSON, messages.
 fn cp(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let output = run(&[&["cp", "--no-config", "--json"], arguments].concat());
     let stdout = text(&output.stdout);
@@ -126,7 +126,7 @@ fn what_was_renamed_to_other_case_is_not_removed_from_a_volume_that_ignores_it()
             assert_eq!(fs::read(to.join("take1.bin")).unwrap(), noise(100_000, 1), "{}", volume.kind);
             assert_eq!(fs::read(to.join("NIGHT/a.bin")).unwrap(), noise(50_000, 4), "{}", volume.kind);
             assert_eq!(fs::read(to.join("GRÖßE.bin")).unwrap(), noise(100, 2), "{}", volume.kind);
-            assert_eq!(count(&to), 3, "{}: and what is gone is removed", volume.kind);
+            assert_eq!(count(&to), 3, "{}: and deleted sources are removed", volume.kind);
             assert_eq!(result["deleted"], u64::from(round == 0), "{}: {result}", volume.kind);
         }
     }
@@ -212,7 +212,7 @@ fn a_volume_without_owners_and_modes_is_copied_to_and_nothing_twice() {
         let left_out = left_out(&result);
         assert_eq!((status, &result["files_copied"]), (Some(4), &0.into()), "{}: {said}", volume.kind);
         assert!(
-            left_out.len() <= 2 && left_out.iter().all(|(_, why)| why.contains("said once")),
+            left_out.len() <= 2 && left_out.iter().all(|(_, why)| why.contains("reported once")),
             "{left_out:?}"
         );
         assert!(left_out.iter().any(|(_, why)| why.contains("no modes")), "{left_out:?}");
@@ -235,7 +235,7 @@ fn a_part_on_such_a_volume_is_gone_on_with() {
             "{}: {said} {result}",
             volume.kind
         );
-        assert_eq!(count(&to), 1, "{}: the folder is taken for our own, and removed", volume.kind);
+        assert_eq!(count(&to), 1, "{}: the folder counts as our own, and is removed", volume.kind);
     }
 }
 

@@ -142,7 +142,7 @@ impl fmt::Display for Notice {
             }
             Self::Relayed { relay, why } => {
                 let why = match why {
-                    WhyRelayed::Chosen => "as was asked for",
+                    WhyRelayed::Chosen => "as requested",
                     WhyRelayed::NoDirectWay => "because no direct way let a datagram through",
                     WhyRelayed::DirectWayDied => "because the direct way has fallen silent",
                 };
@@ -157,7 +157,7 @@ fn words_of_refusal(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Full => "it has as many sessions as it takes",
         Refusal::TooMany => "it has as many sessions of this host as it takes from one",
-        Refusal::Taken => "somebody else with this ticket is there",
+        Refusal::Taken => "another peer with this ticket is connected",
     }
 }
 

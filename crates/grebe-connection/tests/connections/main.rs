@@ -279,7 +279,11 @@ fn a_thread_that_reads_hears_that_the_connection_was_closed() {
             status.close().unwrap();
         });
         let error = reading.join().unwrap().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted, "what is thrown away is no end: {error}");
+        assert_eq!(
+            error.kind(),
+            io::ErrorKind::ConnectionAborted,
+            "an aborted stream is not an end: {error}"
+        );
         drop((writer, far.writer));
         far.status.close().unwrap();
     });

@@ -26,7 +26,7 @@ pub(super) struct Checked {
 /// Checks everything that needs nothing opened. The result is valid if no mistake was added.
 pub(super) fn check(draft: Draft<'_>, kinds: &Kinds, mistakes: &mut Mistakes) -> Checked {
     if draft.stages.is_empty() && draft.edges.is_empty() && mistakes.is_empty() {
-        mistakes.add(0..0, "there is no [[stage]] in this file");
+        mistakes.add(0..0, "the file has no [[stage]]");
     }
     let stages: Vec<CheckedStage<'_, '_>> =
         draft.stages.into_iter().map(|stage| CheckedStage::of(stage, kinds, mistakes)).collect();
@@ -117,10 +117,7 @@ fn refuse_far_pipes(stages: &[CheckedStage<'_, '_>], mistakes: &mut Mistakes) {
         let claim = stage.ready.as_ref().and_then(|ready| ready.claims());
         if let Some(claim) = claim.filter(|claim| claim.starts_with("standard ")) {
             mistakes
-                .add(
-                    stage.place(),
-                    format!("'{}' is on another host, where there is no {claim}", stage.name()),
-                )
+                .add(stage.place(), format!("'{}' is on another host, which has no {claim}", stage.name()))
                 .help("leave out 'host', or send and receive another way");
         }
     }

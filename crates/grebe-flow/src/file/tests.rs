@@ -21,7 +21,7 @@ struct Source {
     /// Channels, 1 to 8.
     #[serde(default = "one")]
     channels: u32,
-    /// Ends after so many.
+    /// Ends after this many.
     #[allow(dead_code)]
     samples: Option<Count>,
     #[allow(dead_code)]
@@ -42,7 +42,7 @@ impl Kind for Source {
 
     fn check(&self) -> Result<(), Fault> {
         match self.rate {
-            RateHz(hz) if hz > 1e12 => Err(Fault::new("rate", "no machine makes so many")),
+            RateHz(hz) if hz > 1e12 => Err(Fault::new("rate", "above any machine's rate")),
             _ => Ok(()),
         }
     }
@@ -90,7 +90,7 @@ impl Kind for Pick {
     fn channels(&self, incoming: Option<u32>) -> Result<Option<u32>, Fault> {
         match incoming {
             Some(there) if self.channel > there => {
-                Err(Fault::new("channel", format!("{} is asked for, {there} come in", self.channel)))
+                Err(Fault::new("channel", format!("channel {} of {there}", self.channel)))
             }
             _ => Ok(Some(1)),
         }
@@ -130,7 +130,7 @@ macro_rules! plain_kind {
 plain_kind!(Sink, "sink", Ports::SINK);
 plain_kind!(Mix, "mix", Ports { inputs: &["left", "right"], outputs: &["out"] });
 
-/// Ends at once where nothing comes in; takes what comes.
+/// Ends at once without input; takes any input.
 struct Anything;
 
 impl Stage for Anything {

@@ -1,4 +1,4 @@
-//! Reports of other hosts, which are less trusted than those of the user's own processes.
+//! Reports of other hosts, which are less trusted than the user's own processes.
 
 use serde::{Deserialize, Serialize};
 

@@ -148,7 +148,7 @@ fn add_own(
         return all.counter("grebe_stage_refused_datagrams_total", help, &labels, value);
     }
     let (name, disk) = without_number(name);
-    let help = format!("What a stage counts as {name} of its own.");
+    let help = format!("Counter {name} of a stage.");
     let labels = match disk {
         Some(disk) => [labels, &[("disk", disk)]].concat(),
         None => labels.to_vec(),

@@ -32,7 +32,7 @@ pub struct Publisher {
 /// `name` describes the process; its letters, digits, `_` and `-` are used.
 ///
 /// # Errors
-/// [`Error::Telemetry`] if there is no private directory for the socket, or no socket or thread. The graph is
+/// [`Error::Telemetry`] if a private directory, the socket or the thread is not available. The graph is
 /// unaffected, so most callers use `.ok()`.
 pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
     publish_about(running, name, BTreeMap::new())

@@ -40,7 +40,7 @@ impl Stage for Pair {
         }
         let Some(right) = input.pop(1) else { return Ok(Outcome::WantsInput) };
         let sequence = right.frames().next().ok_or("empty")?.header().sequence;
-        assert_eq!(self.left.take(), Some(sequence), "the two inputs are told apart");
+        assert_eq!(self.left.take(), Some(sequence), "the two inputs are distinct");
         output.send_to((sequence % 2) as usize, right, ctx);
         Ok(Outcome::Produced)
     }

@@ -38,7 +38,7 @@ pub struct StreamAnnotation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnnotationEdit<A = StreamAnnotation> {
-    /// Adds one, unless there is one that says the same.
+    /// Adds one, unless an equal one exists.
     Add(A),
     /// Replaces one by another.
     Replace {

@@ -59,7 +59,7 @@ fn what_the_generator_dropped_before_its_first_frame_is_counted_by_who_saw_that_
     assert_eq!(counted(&Header { block_length_samples: 0, ..held_up }), (70, 0), "it made nothing at all");
     let late = Header { first_sample_index: 80, sg_drops_total: 70, ..frame(1) };
     assert_eq!(counted(&late), (0, 0), "who joins late was not there for them");
-    // A stage that numbers its frames anew hands on what it joined late.
+    // A stage that renumbers its frames passes on a stream that it joined late.
     assert_eq!(counted(&Header { sequence: 0, ..late }), (0, 0));
     let mut tracker = StreamTracker::new();
     tracker.arrive(&held_up);
@@ -98,7 +98,7 @@ fn a_sender_that_begins_again_is_a_new_stream_and_a_late_frame_is_not() {
 fn a_sender_whose_host_was_started_again_begins_again_with_its_first_frame() {
     let stamped = |sequence, producer_ts_ns| Header { producer_ts_ns, ..frame(sequence) };
     let up_for = 3_600_000_000_000;
-    // Whoever saw the beginning, who joined later, and after long.
+    // A reader from the start, a later one, and one after a long time.
     for (first, newest, again_ns) in [(0, 500, 5_000), (300, 500, up_for - 11_000_000_000), (300, 500, 0)] {
         let mut tracker = StreamTracker::new();
         (first..=newest).for_each(|sequence| {
@@ -108,7 +108,7 @@ fn a_sender_whose_host_was_started_again_begins_again_with_its_first_frame() {
         assert_eq!(tracker.arrive(&stamped(1, again_ns + 1)), Arrival::InOrder);
         assert_eq!(tracker.counts().duplicate_frames, 0);
     }
-    // What was sent before somebody joined, and comes behind, is of the same stream; so is what comes twice.
+    // Late frames from before a reader joined belong to the same stream, and so do duplicates.
     let mut tracker = StreamTracker::new();
     [300, 301, 303].into_iter().for_each(|sequence| {
         tracker.arrive(&stamped(sequence, up_for + sequence));
@@ -143,7 +143,7 @@ fn the_position_the_end_and_the_counts_are_told() {
     assert_eq!((tracker.counts().frames, tracker.counts().samples), (2, 20));
     tracker.forget();
     assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (None, false));
-    assert_eq!(tracker.arrive(&frame(90)), Arrival::First, "what was forgotten is no gap");
+    assert_eq!(tracker.arrive(&frame(90)), Arrival::First, "a reset leaves no gap");
     assert_eq!((tracker.counts().frames, tracker.counts().lost_frames), (3, 0));
 }
 
@@ -269,7 +269,7 @@ fn extreme_numbers_do_not_overflow() {
 }
 
 proptest! {
-    /// Any loss, duplication and reordering: the counts equal those of a set of what was seen.
+    /// Any loss, duplication and reordering: the counts equal those of a set of received frames.
     #[test]
     fn counts_equal_a_naive_model(deliveries in prop::collection::vec((0u64..40, 0i64..3), 1..200)) {
         let mut tracker = StreamTracker::new();

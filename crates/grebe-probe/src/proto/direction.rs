@@ -91,7 +91,7 @@ impl<C: TrainCarrier> Measuring<'_, C> {
         let (trial, summary) = self.carry(train, false)?;
         // Its loss is the result, whether the path kept up or not.
         self.tally.count(&train, &summary);
-        // There is no quiet train for comparison, but round trips show a full queue.
+        // Without a quiet train for comparison, round trips still show a full queue.
         let result = self.tally.report.trains.last_mut().expect("a train was carried");
         let is_queued = result.rtt_ms > task.rtt.p99_ms.value + STANDING_MS;
         let limit = trial.failed.map(|limit| match limit {

@@ -63,7 +63,7 @@ pub struct Direction {
     pub run_counts: [u32; 8],
     /// Share of datagrams that arrived after a later one.
     pub reordered: Option<Estimate>,
-    /// Maximum number of datagrams that such a one was behind.
+    /// Maximum number of datagrams by which one was late.
     pub reorder_extent: u32,
     /// Share of datagrams that arrived more than once.
     pub duplicated: Option<Estimate>,

@@ -229,7 +229,7 @@ pub(crate) struct Summary {
     pub(crate) duplicates: u32,
     /// Datagrams that arrived after a later one (RFC 4737).
     pub(crate) reordered: u32,
-    /// Maximum number of datagrams that such a one was behind.
+    /// Maximum number of datagrams by which one was late.
     pub(crate) reorder_extent: u32,
     /// Datagrams lost.
     pub(crate) lost: u32,

@@ -192,7 +192,7 @@ impl Resampler {
             *next += count as i64;
         }
         let unneeded = (filter.begin_of(*next) - *origin).clamp(0, held - *origin);
-        // Moved only once it is as long as the rest.
+        // Moved only once the unneeded part is as long as the rest.
         if unneeded as usize * width > line.len() / 2 {
             line.drain(..unneeded as usize * width);
             *origin += unneeded;

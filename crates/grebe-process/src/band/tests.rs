@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Complex noise, and tones of which some lie next to bands.
+/// Complex noise, and tones, some of them next to bands.
 fn signal(length: usize, is_complex: bool, seed: u64) -> Vec<f32> {
     let mut rng = Rng::with_seed(seed);
     let numbers = if is_complex { 2 * length } else { length };
@@ -140,7 +140,7 @@ fn root_raised_cosine(t: f64) -> f64 {
     sum / (pi * t * (1.0 - (4.0 * ROLL_OFF * t).powi(2)))
 }
 
-/// SNR of symbols behind a matched filter, at 0 Hz with this many samples per symbol; the first symbol lies at sample 0.
+/// SNR of symbols after a matched filter, at 0 Hz with `per_symbol` samples per symbol; the first symbol is at sample 0.
 fn snr_db(samples: &[[f64; 2]], per_symbol: usize, symbols: &[[f64; 2]]) -> f64 {
     let reach = 12 * per_symbol as i64;
     let taps: Vec<f64> =

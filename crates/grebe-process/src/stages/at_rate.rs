@@ -24,7 +24,7 @@ pub(super) trait AtRate: fmt::Debug + Send {
     /// Numbers of the outputs of a channel so far, to be taken.
     fn made(&mut self, channel: usize) -> &mut Vec<f32>;
 
-    /// What else changes in a description of samples like these, beside places and times.
+    /// Adapts the rest of a description; places and times are already changed.
     fn describe(&self, _: &mut Description) {}
 
     /// How many numbers were not finite, and counted as zero.
@@ -33,7 +33,7 @@ pub(super) trait AtRate: fmt::Debug + Send {
     }
 }
 
-/// What a conversion makes.
+/// Output of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) grid: Grid,

@@ -200,7 +200,7 @@ impl Stage for ConvertStage {
 pub fn check(from: SampleFormat, to: SampleFormat) -> Result<(), String> {
     match (from.is_complex(), to.is_complex()) {
         (false, true) => Err(format!(
-            "{from} samples are real, and {to} ones complex: nothing says what their other component is. Give {}",
+            "{from} samples are real, and {to} ones complex: the other component is unknown. Give {}",
             real_names()
         )),
         (true, false) => Err(format!(

@@ -203,7 +203,7 @@ mod tests {
         let batches = vec![frame(7, 500, one), frame(507, 500, one), frame(3_003, 1_000, one)];
         let (samples, headers) = decimated::<i16>(10, batches);
         let indexes: Vec<u64> = samples.iter().map(|&(index, _)| index).collect();
-        assert_eq!(indexes, (1..101).chain(301..401).collect::<Vec<u64>>(), "samples n x 10 of what came");
+        assert_eq!(indexes, (1..101).chain(301..401).collect::<Vec<u64>>(), "input samples n x 10");
         for header in &headers {
             assert_eq!(header.sample_rate_hz, RATE_HZ / 10.0);
             assert_eq!(header.producer_ts_ns, 1_000_000_000 + header.first_sample_index * 10_000);

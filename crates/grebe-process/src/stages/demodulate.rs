@@ -116,7 +116,7 @@ impl Demodulate {
         let oversampling = self.oversampling();
         let (bandwidth_hz, middle_hz) = (self.bandwidth_hz(), self.middle_hz().1.abs());
         let (pass_hz, stop_hz) = if middle_hz > 0.0 {
-            // What was cut out, where it is heard.
+            // The filtered band, at its audible frequencies.
             (middle_hz + 0.5 * bandwidth_hz, middle_hz + 0.625 * bandwidth_hz)
         } else {
             let widest_hz = if self.mode == Modulation::Wfm { WFM_SOUND_HZ } else { bandwidth_hz / 2.0 };
@@ -269,7 +269,7 @@ impl AtRate for DemodulateAtRate {
         }
         described.bandwidth_hz = None;
         described.rest.remove(Description::BITS);
-        // Sound has no unit of what came.
+        // Sound does not have the input's unit.
         for channel in &mut described.channels {
             *channel = ChannelDescription {
                 name: std::mem::take(&mut channel.name),
@@ -340,7 +340,7 @@ impl Detector {
         }
     }
 
-    /// What is done with many samples at once.
+    /// Processes a block of samples at once.
     fn prepare(&mut self, numbers: &mut [f32]) {
         if let Self::Sideband { oscillator, next, .. } = self {
             oscillator.turn(*next, numbers);

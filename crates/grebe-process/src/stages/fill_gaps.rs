@@ -18,7 +18,8 @@ use crate::stream::{DATAGRAM_BYTES, block_length};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FillGaps {
-    /// Filler: `zero`, `hold` (the last sample of each channel), or `mark` (the lowest number of the format; NaN in floating point).
+    /// Filler: `zero`, `hold` (the last sample of each channel), or `mark` (the lowest number of the format; NaN in
+    /// floating point).
     #[serde(default)]
     pub with: Filler,
     /// Longest gap to fill, in samples per channel; longer gaps stay, and are counted.
@@ -173,7 +174,7 @@ impl FillGapsStage {
         })
     }
 
-    /// Passes a contiguous batch. Returns the batch if there was no chunk.
+    /// Passes a contiguous batch. Returns the batch if the pool is empty.
     fn pass_whole(
         &mut self,
         batch: Batch,

@@ -34,7 +34,7 @@ impl Stage for Null {
     }
 }
 
-/// Hands the stream on as it is at `out`, and a copy of it in memory of its own at `copy`.
+/// Passes the stream unchanged to `out`, and a copy in separate memory to `copy`.
 ///
 /// Any output may lead to several stages, which then share the samples. A stage after `copy` may keep or
 /// change them, and one after `out` may still change them in place.

@@ -36,7 +36,7 @@ pub(super) struct Engine {
     /// Pieces in flight, each with the offset in its block.
     slots: [Option<(Piece, usize)>; DEPTH],
     in_flight: usize,
-    /// When a write came back last, or the first of those under way began.
+    /// Time when a write last completed, or when the first pending one started.
     quiet_since: Instant,
     is_over: bool,
 }
@@ -89,7 +89,7 @@ impl Engine {
         }
     }
 
-    /// Begins what there are slots for, then sums it, while it is being written.
+    /// Starts writes for all free slots, then computes checksums meanwhile.
     fn write_on(&mut self) {
         let mut begun = [0; DEPTH];
         let mut count = 0;

@@ -83,8 +83,8 @@ pub(super) struct Piece {
 }
 
 impl DiskFile {
-    /// A file that is empty and open for writing. `past_cache`: where the system and the file system let writes bypass the page cache,
-    /// they do. `sha512`: whether that is computed, too.
+    /// A file that is empty and open for writing. `past_cache`: where the system and the file system let writes
+    /// bypass the page cache, they do. `sha512`: whether that is computed, too.
     pub(crate) fn new(path: PathBuf, file: File, past_cache: bool, sums: bool, sha512: bool) -> Self {
         let alignment = if past_cache { sys::go_direct(&file) } else { None };
         Self {
@@ -180,7 +180,7 @@ impl DiskFile {
         result
     }
 
-    /// Cuts the file, of which all is written, to its length, and waits until it is on the disk.
+    /// Truncates the completely written file to its length, and waits until it is on the disk.
     pub(crate) fn close(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes)?;
         self.file.sync_all()

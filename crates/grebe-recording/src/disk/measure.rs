@@ -29,11 +29,12 @@ impl DiskMeasure {
     }
 }
 
-/// Writes a file without a name into `folder`, as fast as the disk takes it, for `duration` or until it has `bytes_max`, and removes it.
-/// Without `bytes_max` it takes a third of the room there is.
+/// Writes a file without a name into `folder`, as fast as the disk takes it, for `duration` or until it has
+/// `bytes_max`, and removes it. Without `bytes_max` it takes a third of the room there is.
 ///
 /// # Errors
-/// [`Error::File`] where nothing can be written there, [`Error::Write`] where the disk is full or fails; [`Error::Cancelled`].
+/// [`Error::File`] where nothing can be written there, [`Error::Write`] where the disk is full or fails;
+/// [`Error::Cancelled`].
 pub fn measure_disk(
     folder: &Path,
     duration: Duration,
@@ -45,7 +46,7 @@ pub fn measure_disk(
     let failed = |source| Error::File { action: "write into", path: folder.to_owned(), source };
     let mut disk = Disk::start(BUFFER_BYTES, 1, WriteMethod::Best).map_err(failed)?;
     let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-    // Leaves nothing behind in any case; where an open file keeps its name, it is removed at the end.
+    // Leaves nothing behind: where an open file must keep its name, it is removed at the end.
     let is_removed = cfg!(unix) && fs::remove_file(&path).is_ok();
     let room_bytes = sys::free_bytes(&file).map_or(UNKNOWN_ROOM_BYTES, |bytes| bytes / 3);
     let end = Appender::new(DiskFile::new(path.clone(), file, disk.is_direct(), false, false));

@@ -9,9 +9,9 @@ use twox_hash::XxHash3_64;
 /// Partial sums of a file up to its last write.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
-    /// None where no sums are wanted.
+    /// `None` without checksums.
     pieces: Option<Pieces>,
-    /// None where it is not wanted, or where bytes are missing in it.
+    /// `None` if not requested, or if some bytes were skipped.
     sha512: Option<Sha512>,
     bytes: u64,
 }
@@ -29,7 +29,8 @@ struct Pieces {
 /// The sums of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Summed {
-    /// XXH3 (64 bits) of each stretch of [`SUMMED_BYTES`], the last one shorter; `None` where none was made. Empty where none are wanted.
+    /// XXH3 (64 bits) of each block of [`SUMMED_BYTES`], the last one shorter; `None` for a skipped block. Empty if
+    /// not requested.
     pub(crate) xxh3: Vec<Option<u64>>,
     /// In hexadecimal.
     pub(crate) sha512: Option<String>,

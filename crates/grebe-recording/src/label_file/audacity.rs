@@ -1,5 +1,5 @@
-//! Labels as Audacity exports them: begin, end and words between tabs, and where there are frequencies a line
-//! `\`, low, high, of which -1 is none.
+//! Labels in Audacity's export format: begin, end and text, separated by tabs. A label with frequencies has a second
+//! line: `\`, low and high, where -1 means none.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::fields::{HIGH, LABEL, LOW, number};
 use super::times::Times;
 use crate::sample_file::Annotation;
 
-/// The annotations; `None` for those that begin before the recording.
+/// The annotations; `None` for one that begins before the recording.
 ///
 /// # Errors
 /// One line for a person.
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
             let (low, high) = (low?, high?);
             let last = all.last_mut().ok_or_else(|| wrong("frequencies without a label"))?;
             let edges = [(LOW, low), (HIGH, high)].into_iter();
-            // -1 is none; others below 0 are those of complex samples.
+            // -1 means none; complex samples have other negative frequencies.
             let edges = edges.filter(|(_, hertz)| hertz.as_f64() != Some(-1.0));
             last.iter_mut().for_each(|it| {
                 it.fields.extend(edges.clone().map(|(name, hertz)| (name.to_owned(), hertz)));
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
     Ok(all)
 }
 
-/// The text, and the number of annotations of which it says less.
+/// The text, and the number of annotations that it shortens.
 pub(super) fn write(annotations: &[Annotation], times: &Times<'_>) -> (String, usize) {
     let (mut text, mut shortened) = (String::new(), 0);
     for annotation in annotations {

@@ -20,7 +20,7 @@ const TEXTS: [(&str, &str); 5] = [
 const NUMBERS: [(&str, &str); 2] = [("freq_lower_edge_hz", LOW), ("freq_upper_edge_hz", HIGH)];
 
 /// The annotations; `None` for those that begin before the recording. Places are samples where there are such
-/// columns, else seconds; columns of other names are left out.
+/// columns, else seconds; other columns are ignored.
 ///
 /// # Errors
 /// One line for a person.
@@ -51,18 +51,18 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
             text => text
                 .parse::<u64>()
                 .map(Some)
-                .map_err(|_| wrong(&format!("{what} {text:?} is no whole number"))),
+                .map_err(|_| wrong(&format!("{what} {text:?} is not an integer"))),
         };
         let time = |column, what: &str| match cell(column).trim() {
             "" => Ok(None),
             text => {
                 let time = text.parse::<f64>().ok().filter(|time| time.is_finite());
-                time.map(Some).ok_or_else(|| wrong(&format!("{what} {text:?} is no time in seconds")))
+                time.map(Some).ok_or_else(|| wrong(&format!("{what} {text:?} is not a time in seconds")))
             }
         };
         let mut said = match cell(other).trim() {
             "" => Map::new(),
-            text => serde_json::from_str(text).map_err(|_| wrong("other is no JSON object"))?,
+            text => serde_json::from_str(text).map_err(|_| wrong("other is not a JSON object"))?,
         };
         // Its place has columns of its own.
         said.retain(|name, _| name != "core:sample_start" && name != "core:sample_count");
@@ -76,7 +76,7 @@ pub(super) fn read(text: &str, times: &Times<'_>) -> Result<Vec<Option<Annotatio
             let text = cell(name).trim();
             if !text.is_empty() {
                 let value =
-                    number(text).ok_or_else(|| wrong(&format!("{text:?} is no frequency in hertz")))?;
+                    number(text).ok_or_else(|| wrong(&format!("{text:?} is not a frequency in hertz")))?;
                 said.insert(field.to_owned(), value);
             }
         }

@@ -1,4 +1,4 @@
-//! What is exported is imported again as it was.
+//! An import restores an export exactly.
 
 use std::path::PathBuf;
 

@@ -26,7 +26,7 @@ impl<'a> Times<'a> {
         self.text(self.index(position))
     }
 
-    /// The position of a time; `None` before the first sample, or without a rate. In a gap, that behind it.
+    /// The position of a time; `None` before the first sample, or without a rate. In a gap, the position after it.
     pub(super) fn position(&self, seconds: f64) -> Option<u64> {
         let index = self.index_at(seconds)?;
         if !self.is_one_stream {

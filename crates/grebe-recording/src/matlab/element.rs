@@ -130,7 +130,7 @@ impl<R: Read> Elements<R> {
         }))
     }
 
-    /// An array of numbers; `None`: it is another one.
+    /// A numeric array; `None` for another type.
     pub(super) fn matrix(mut self) -> io::Result<Option<Matrix>> {
         let matrix = self.matrix_header()?;
         let Some(mut matrix) = matrix.filter(|matrix| matrix.class.encoding(false).is_some()) else {
@@ -162,7 +162,7 @@ impl<R: Read> Elements<R> {
         let invalid = |what: &str| io::Error::new(ErrorKind::InvalidData, what.to_owned());
         let stored = Stored::of(begin.kind).ok_or_else(|| invalid("its numbers are of an unknown kind"))?;
         if begin.bytes != count * stored.bytes as u64 {
-            return Err(invalid("it has another number of numbers than its shape says"));
+            return Err(invalid("its number of values differs from its shape"));
         }
         let (mut bytes, mut out) = (vec![0; NUMBERS * stored.bytes], Vec::with_capacity(NUMBERS * 8));
         let mut left = begin.bytes as usize;

@@ -71,7 +71,7 @@ impl Schedule {
             let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
             let rate_hz = file.sample_rate_hz();
             if rate_hz <= 0.0 {
-                return Err(field("nothing says its sample rate, without which it keeps step with nothing"));
+                return Err(field("its sample rate is unknown, and playing in step needs it"));
             }
             let first = samples_in(start, rate_hz);
             let behind = length.map_or(u64::MAX, |length| first.saturating_add(samples_in(length, rate_hz)));
@@ -153,7 +153,7 @@ fn position(file: &SampleFile, places: &[Place], at: u64) -> u64 {
     segment.position + (since.round() as u64).min(segment.length_samples)
 }
 
-/// Notice about a recording whose samples came `later` samples later in total than its rate says.
+/// Notice about a recording whose samples arrived `later` samples later in total than its rate implies.
 fn rate_words(name: &Path, later: f64, samples: u64) -> Option<String> {
     let (ppm, how) = (later / samples as f64 * 1e6, if later < 0.0 { "fast" } else { "slow" });
     let name = name.display();
@@ -276,7 +276,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let a = recorded(folder.path(), "a", 10_000, &[(0, 40_000, 0)]);
         let b = recorded(folder.path(), "b", 10_000, &[(0, 40_000, 0)]);
-        // A is right. B begins 50 ms later, and is 1,000 ppm fast, as one line or as two knots say; it ends as much earlier.
+        // A is right. B begins 50 ms later, and is 1,000 ppm fast, as one line or as two knots say; it ends as much
+        // earlier.
         stated(&a, &[(0, 0)], 0);
         let fast_us = |sample: i64| 50_000 + sample * 100 - sample / 10;
         for captures in [&[(0, fast_us(0))][..], &[(0, fast_us(0)), (30_000, fast_us(30_000))]] {
@@ -291,7 +292,7 @@ mod tests {
                 assert!((us - fast_us(index as i64)).abs() <= 51, "{index} at {us}");
             }
             let samples: u64 = heads[1].iter().map(|it| u64::from(it.block_length_samples)).sum();
-            assert_eq!(samples, 40_000, "none is left out");
+            assert_eq!(samples, 40_000, "every sample is played");
         }
         // From its middle on, too; by their begins alone they are as their rates say.
         let part = (Duration::from_secs(2), Some(Duration::from_secs(1)));

@@ -46,7 +46,7 @@ fn values(disk: &DiskReport) -> [u64; DISK_VALUES] {
     ]
 }
 
-/// Those of a recorder and all its disks, then those of each of these.
+/// Counters of a recorder with all its disks, then of each disk.
 macro_rules! counters {
     ($($disk:literal)*) => {
         &[

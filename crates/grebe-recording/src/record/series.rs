@@ -88,7 +88,7 @@ impl Series {
     pub(super) fn prepare(&mut self, settings: &SigmfSettings, past_cache: bool) {
         let (base, settings) = (self.base.part(self.number + 1), settings.clone());
         let create = move || create(&base, &settings, past_cache);
-        // Without a thread it is created when it is needed.
+        // Without a thread, it is created when needed.
         self.next = thread::Builder::new().name("sigmf-next".into()).spawn(create).ok();
     }
 

@@ -5,8 +5,9 @@
 //!               whoever  +--> SigmfWriter, Disk --> /disk2/NAME    stripe 1, 4, ...
 //!               has the least waiting
 //! ```
-//! A stripe comes at the rate of the stream, and leaves at that of its disk: what comes faster waits in that disk's share of the memory,
-//! while the next one goes to another. So the rate is the sum of all, and a disk that stalls gets no stripe until it goes on.
+//! A stripe arrives at the rate of the stream, and leaves at the rate of its disk. The difference waits in that
+//! disk's share of the memory, while the next stripe goes to another disk. So the total rate is the sum of all disks,
+//! and a stalled disk gets no stripe until it recovers.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -227,7 +228,7 @@ impl Stripes {
     #[cold]
     fn leave_out_failed(&mut self, lane: usize, error: &Error) {
         let state = if error.is_full() { DiskState::Full } else { DiskState::Failed };
-        let lost = "what waited for it is lost";
+        let lost = "the data waiting for it is lost";
         let why = match error {
             Error::Write { source, .. } => format!("{source}; {lost}"),
             error => error.to_string(),
@@ -420,7 +421,7 @@ fn stripe_set<'a>(bases: impl Iterator<Item = &'a Base>) -> Result<StripeSet, Er
         let place = folder.join(meta.file_name().unwrap_or_default());
         let Some(place) = place.to_str() else {
             let what =
-                "is no UTF-8, and the recordings of several disks name each other: choose another folder";
+                "is not UTF-8, and the recordings of several disks name each other: choose another folder";
             return Err(Error::Field { path: place, what: what.to_owned() });
         };
         recordings.push(place.to_owned());

@@ -21,7 +21,7 @@ pub struct Annotation {
 /// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnnotationsEdited {
-    /// Annotations added; not those that were there already.
+    /// Number of added annotations, without existing ones.
     pub added: usize,
     /// Annotations changed.
     pub changed: usize,

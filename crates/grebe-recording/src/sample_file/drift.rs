@@ -24,7 +24,7 @@ impl Fitted {
             parts.iter().filter(|part| part.0 > 0).map(|(samples, how)| format!("{samples} {how}")).collect();
         let (name, first) = (file.name().display(), first.name().display());
         (!parts.is_empty()).then(|| {
-            format!("{name}: its clock runs apart from that of {first}: of its samples {}, a few at a time, so that the rest stays in time", parts.join(", "))
+            format!("{name}: its clock drifts from that of {first}: of its samples {}, a few at a time, to keep the rest aligned", parts.join(", "))
         })
     }
 }
@@ -207,7 +207,7 @@ impl Shift<'_> {
                 if to >= end {
                     break;
                 }
-                // Clocks that run so far apart are none.
+                // Clocks with this much drift are invalid.
                 if to < from + 2 * self.quantum + 1 {
                     return None;
                 }
@@ -226,7 +226,8 @@ impl Shift<'_> {
     }
 }
 
-/// How the samples of a stream run by a clock: a line through the times that are stated of them, of those about as sure as the surest.
+/// How the samples of a stream run by a clock: a line through the times that are stated of them, of those about as
+/// sure as the surest.
 struct Course {
     /// End of the stream in its file.
     end_position: u64,

@@ -13,8 +13,8 @@ pub(crate) struct RecordedAt {
 }
 
 impl RecordedAt {
-    /// Seconds without samples from here, the end of `lasted_s` of a stream, to the begin of the next one. `None` for less than the
-    /// clocks can tell.
+    /// Seconds without samples from here, the end of `lasted_s` of a stream, to the begin of the next one. `None`
+    /// below the precision of the clocks.
     pub(crate) fn missing_until(&self, begin: &Self, lasted_s: f64) -> Option<f64> {
         let seconds = begin.time.duration_since(self.time).ok()?.as_secs_f64();
         let error_ns = self.error_ns.unwrap_or(0) as f64 + begin.error_ns.unwrap_or(0) as f64;
@@ -47,7 +47,7 @@ pub(crate) fn now() -> Option<RecordedAt> {
     Some(RecordedAt { time: SystemTime::now(), error_ns: None, axis: None })
 }
 
-/// Less is no loss: buffers of senders and of the system.
+/// A smaller jump is not a loss: senders and the system buffer.
 const CLOCK_GAP_MIN_S: f64 = 0.05;
 /// How far crystals are off.
 const CRYSTAL: f64 = 150e-6;

@@ -22,8 +22,8 @@ impl SampleFile {
     /// the first. Unnamed channels get the name of their file.
     ///
     /// # Errors
-    /// [`Error::Field`] where their rates or formats differ, they say no times (see [`Alignment`]) or have none in common;
-    /// [`Error::Process`] where there are more than 255 channels.
+    /// [`Error::Field`] if their rates or formats differ, or their times are unknown (see [`Alignment`]) or do not overlap;
+    /// [`Error::Process`] for more than 255 channels.
     pub fn side_by_side(files: Vec<Self>, alignment: Alignment) -> Result<Self, Error> {
         let Stretches { timelines, pieces, fitted, len_samples } = Stretches::of(&files, alignment)?;
         let segment = |piece: &Piece| {
@@ -114,7 +114,7 @@ pub(crate) fn pieces_by_time(files: &[SampleFile]) -> Result<Vec<Vec<Piece>>, Er
 }
 
 impl Annotation {
-    /// Of what is read, as the file has it of which these pieces are.
+    /// Converts an annotation of the joined samples to positions in the file of these pieces.
     pub(crate) fn read_from(&self, pieces: &[Piece]) -> Self {
         let position = position_of(self.position, pieces);
         let last = self.length_samples.checked_sub(1).map(|last| self.position.saturating_add(last));
@@ -126,7 +126,7 @@ impl Annotation {
 
 /// Message about a file whose times step back.
 pub(crate) fn stepped_back(name: &Path) -> String {
-    format!("{}: its times step back; what comes behind that comes as soon as it can", name.display())
+    format!("{}: its times step back; later samples are played without delay", name.display())
 }
 
 fn check(files: &[SampleFile]) -> Result<(), Error> {
@@ -139,7 +139,7 @@ fn check(files: &[SampleFile]) -> Result<(), Error> {
     for file in files {
         let what = if file.format() != format {
             let first = files[0].name().display();
-            format!("its samples are {}, and those of {first} {format}", file.format())
+            format!("its samples are {}, but {first} has {format}", file.format())
         } else if file.converted.is_some() {
             "its samples are converted: put files side by side as they are, and convert all of them then"
                 .to_owned()
@@ -270,7 +270,7 @@ fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<
         .collect();
     let name = file.name().display();
     (!parts.is_empty())
-        .then(|| format!("{name}: samples that the others do not have are left out: {}", parts.join(", ")))
+        .then(|| format!("{name}: samples that the others lack are ignored: {}", parts.join(", ")))
 }
 
 /// Centre frequencies that a stream's description cannot state for each channel.

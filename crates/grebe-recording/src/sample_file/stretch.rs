@@ -10,10 +10,10 @@ use super::{Annotation, RawFile, SampleFile, Segment, Window};
 use crate::error::{Error, ProcessError};
 
 impl SampleFile {
-    /// The samples from `start` on, for `duration` or to the end: of the signal, so that a gap takes part of both.
+    /// The samples from `start` on, for `duration` or to the end. Both are times of the signal, which gaps extend.
     ///
     /// # Errors
-    /// [`Error::Process`] where nothing lies there, or the rate is unknown.
+    /// [`Error::Process`] if the range is empty, or the rate is unknown.
     pub fn stretch(self, start: Duration, duration: Option<Duration>) -> Result<Self, Error> {
         if start.is_zero() && duration.is_none() {
             return Ok(self);
@@ -22,8 +22,7 @@ impl SampleFile {
             Err(ProcessError::Setting { what, got: format!("{time:?}"), must }.into())
         };
         if self.sample_rate_hz <= 0.0 {
-            let must =
-                "nothing says the sample rate that makes samples of it: name it, as in 'x.cu8?rate=2.4M'";
+            let must = "the sample rate is unknown, and times need it: name it, as in 'x.cu8?rate=2.4M'";
             return setting("start or duration", start, must);
         }
         let samples = |time: Duration| (time.as_secs_f64() * self.sample_rate_hz).round() as u64;
@@ -165,7 +164,7 @@ mod tests {
     use crate::SampleFile;
     use crate::sigmf::{SigmfSettings, SigmfWriter};
 
-    /// Channels of 10 samples, 90 missing behind the fourth, labelled; interleaved where they are more than 8.
+    /// Channels of 10 samples, 90 missing after the fourth, labelled; interleaved if more than 8.
     fn recorded(folder: &std::path::Path, channels: usize) -> SampleFile {
         let settings = SigmfSettings { channels, sample_rate_hz: 1e3, ..SigmfSettings::default() };
         let mut writer = SigmfWriter::create(&folder.join("x"), &settings).unwrap();
@@ -210,7 +209,7 @@ mod tests {
         assert!(apart.abs_diff(ms(2)) < Duration::from_micros(2), "{apart:?}");
         let labels: Vec<_> = part.annotations().iter().map(|it| (it.position, it.length_samples)).collect();
         assert_eq!(labels, [(0, 4), (4, 1)]);
-        // Where a gap lies, what follows it is meant.
+        // In a gap, the range starts after it.
         let mut behind = recorded(&emptied(folder.path(), "b"), 3).stretch(ms(50), None).unwrap();
         assert_eq!(samples(&mut behind)[0], [4, 5, 6, 7, 8, 9]);
         assert_eq!(behind.segments()[0].first_sample_index, 99);

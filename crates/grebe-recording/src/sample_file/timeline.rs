@@ -87,12 +87,10 @@ impl Timeline {
 fn began(file: &SampleFile, clock: Option<u64>) -> Result<i128, Error> {
     let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
     if file.sample_rate_hz() <= 0.0 {
-        return Err(field("nothing says its sample rate, without which it cannot be aligned by time"));
+        return Err(field("its sample rate is unknown, and alignment by time needs it"));
     }
     let first = streams(file).next().and_then(|stream| stream_began(file, stream, clock));
-    first.ok_or_else(|| {
-        field("nothing says when it was recorded (core:datetime): align by start, or by index")
-    })
+    first.ok_or_else(|| field("its recording time is unknown (core:datetime): align by start, or by index"))
 }
 
 /// When the first sample of a stream was made, in nanoseconds: by this clock, or in UTC by the first segment that says so, and by the

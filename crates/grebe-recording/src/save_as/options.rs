@@ -16,7 +16,7 @@ pub struct SaveOptions {
     /// The original source, if the recording's own files have temporary names: identifies an interrupted
     /// file.
     pub made_from: Option<PathBuf>,
-    /// What was made of the original source, in words: another conversion does not continue the file.
+    /// Description of the conversion. Another conversion does not continue the file.
     pub made_as: Option<String>,
     /// Counts the samples per channel written, for a progress display.
     pub done_samples: Arc<AtomicU64>,

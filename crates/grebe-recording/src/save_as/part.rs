@@ -80,7 +80,7 @@ impl Part {
         let name = NameLock::take(beside(&place, ".", ".lock"), to)?;
         if let Ok(there) = place.symlink_metadata() {
             if !there.is_file() {
-                return refused("is no regular file, and is not replaced: choose another name");
+                return refused("is not a regular file, and is not replaced: choose another name");
             }
             if !overwrite {
                 return Err(Error::Exists { path: to.into() });
@@ -220,7 +220,7 @@ impl Part {
         Error::Write { path: self.path.clone(), source, good_samples }
     }
 
-    /// Waits for writes in flight and for the note; returns the sample up to which the note says it is good.
+    /// Waits for pending writes and for the note; returns the sample up to which the note guarantees the data.
     fn settle(&mut self) -> Option<u64> {
         self.end.finish(&self.disk);
         let file = self.end.file();
@@ -241,7 +241,7 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if self.settle() == Some(0) {
-            // Nothing to go on with.
+            // Nothing to resume.
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
@@ -295,7 +295,7 @@ impl Keeper {
     }
 }
 
-/// Makes the folder, or finds what can be gone on with in it.
+/// Creates the folder, or finds a resumable conversion in it.
 fn open_folder(folder: &Path, made_from: &Value, overwrite: bool) -> Result<Mark, Error> {
     let failed = Error::file("create", folder);
     let refused = |what: String| Err(Error::Content { path: folder.into(), what });
@@ -311,13 +311,13 @@ fn open_folder(folder: &Path, made_from: &Value, overwrite: bool) -> Result<Mark
             Ok(Mark::default())
         }
         Some(note) => refused(format!(
-            "was begun from {}, with other options, or that has changed since: remove it, or begin anew with --overwrite",
+            "was started from {}, with other options or other content: remove it, or start again with --overwrite",
             note.origin()
         )),
         // As one leaves it that was killed at once.
         None if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) => Ok(Mark::default()),
         None => {
-            refused("is there, and is no part of a conversion: move it, or choose another name".to_owned())
+            refused("exists, and is not a part of a conversion: move it, or choose another name".to_owned())
         }
     }
 }

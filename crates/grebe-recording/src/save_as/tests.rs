@@ -126,10 +126,10 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
         (
             "whole.sigmf-meta",
             "x.cf32",
-            "its name says cf32, and the samples are i16: name it NAME.i16, or convert them",
+            "its name says cf32, but the samples are i16: name it NAME.i16, or convert them",
         ),
         ("whole.sigmf-meta", "x.cf64", "no stream has such samples"),
-        ("whole.sigmf-meta", "y.i16?rate=1", "leave it out"),
+        ("whole.sigmf-meta", "y.i16?rate=1", "remove them"),
         ("gap.sigmf-meta", "x.wav", "1 gaps are in the recording: let zeros stand for them"),
         ("gap.sigmf-meta", "x.i16", "1 gaps are in the recording"),
         (
@@ -354,7 +354,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     let refused = open("b.i16").save_as(&place("x.wav"), &SaveOptions::default(), &Cancel::default());
     let said = refused.unwrap_err().to_string();
     assert!(
-        said.contains("x.wav.part was begun from ") && said.contains("a.i16, with other options"),
+        said.contains("x.wav.part was started from ") && said.contains("a.i16, with other options"),
         "{said}"
     );
     let overwrite = SaveOptions { overwrite: true, ..SaveOptions::default() };
@@ -366,7 +366,7 @@ fn a_part_of_something_else_is_refused_until_it_may_be_replaced() {
     std::fs::write(place("y.npy.part/mine"), [1]).unwrap();
     let said =
         open("b.i16").save_as(&place("y.npy"), &overwrite, &Cancel::default()).unwrap_err().to_string();
-    assert!(said.contains("is no part of a conversion") && place("y.npy.part/mine").exists(), "{said}");
+    assert!(said.contains("is not a part of a conversion") && place("y.npy.part/mine").exists(), "{said}");
 }
 
 #[test]

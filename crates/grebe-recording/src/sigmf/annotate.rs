@@ -1,5 +1,5 @@
-//! Changes the annotations of a recording that is there: its metadata are replaced in one step, its samples are not
-//! touched. Where the metadata cannot be written, the annotations stand in a file beside it.
+//! Changes the annotations of an existing recording. Its metadata are replaced in one step, its samples are not
+//! touched. If the metadata cannot be written, the annotations go to a file beside it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -75,11 +75,11 @@ pub(crate) fn with_those_beside(path: &Path, file: SampleFile) -> SampleFile {
             return file;
         }
         Err(error) => {
-            notes.push(format!("is left out: {error}"));
+            notes.push(format!("is ignored: {error}"));
             Vec::new()
         }
         Ok((meta, _)) if !is_of(&meta, &file) => {
-            notes.push("is of another file of this name, and left out: remove it".to_owned());
+            notes.push("is of another file of this name, and ignored: remove it".to_owned());
             Vec::new()
         }
         Ok((meta, said)) => {
@@ -129,7 +129,7 @@ fn edit_beside(
     let mut is_done = vec![false; edits.len()];
     edited.added += apply(&mut list, edits, &mut is_done, edited, &end_of(path))?;
     if is_done.contains(&false) {
-        let what = "the annotation to be changed is no longer there: list them again".to_owned();
+        let what = "the annotation no longer exists: list them again".to_owned();
         return Err(Error::Field { path: path.into(), what });
     }
     if list.is_changed() {
@@ -178,7 +178,7 @@ fn text_beside(path: &Path, file: &SampleFile) -> String {
     format!("{meta:#}\n")
 }
 
-/// Applies the edits whose annotations a list has; returns the number of those added.
+/// Applies the edits to the annotations of a list; returns the number added.
 fn apply(
     list: &mut AnnotationList,
     edits: &[AnnotationEdit<Annotation>],
@@ -206,7 +206,7 @@ fn end_of(path: &Path) -> impl Fn() -> Option<u64> {
     move || Some(SampleFile::open(path).ok()?.len_samples())
 }
 
-/// Another who edits it is done in a moment; a recorder is not.
+/// Another editor is done in a moment, but a recorder is not.
 fn patiently<T>(take: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 0..TRIES {
         match take() {
@@ -217,7 +217,7 @@ fn patiently<T>(take: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     take()
 }
 
-/// The metadata of a recording that lies in files of its own.
+/// The metadata of a recording in plain files.
 struct Recording {
     base: Base,
     metas: Vec<(Base, AnnotationList)>,

@@ -20,7 +20,7 @@ pub(super) struct AnnotationList {
     /// `core:offset`: the number of the file's first sample.
     offset: u64,
     entries: Vec<Entry>,
-    /// The entries by what they say, so that none stands twice.
+    /// Entries by content, to avoid duplicates.
     known: HashSet<String>,
     /// Namespaces of added fields.
     namespaces: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl AnnotationList {
         let mut entries = Vec::new();
         if let Some(list) = list.clone().filter(|list| &text[list.clone()] != "null") {
             if bytes[list.start] != b'[' {
-                return Err(Error::Field { path: path.into(), what: "annotations is no list".to_owned() });
+                return Err(Error::Field { path: path.into(), what: "annotations is not a list".to_owned() });
             }
             entries.extend(items(bytes, list).into_iter().map(|item| Entry::read(&text[item])));
         }
@@ -58,8 +58,8 @@ impl AnnotationList {
         Ok(Self { text, list, global, offset, entries, known, namespaces, is_changed })
     }
 
-    /// Makes a change; returns whether the annotation that it is of is there. One that is there already is not added again.
-    /// `end` is that of the data, to which readers cut annotations.
+    /// Applies a change; returns whether its annotation exists. Adding an existing one does nothing. `end` is the end
+    /// of the data, where readers cut annotations.
     pub(super) fn apply(
         &mut self,
         edit: &AnnotationEdit<Annotation>,
@@ -78,10 +78,10 @@ impl AnnotationList {
                 let was = self.take(place);
                 let mut entry = Entry::new(after, self.offset);
                 if (before.position, before.length_samples) == (after.position, after.length_samples) {
-                    // What was cut to the data for the reader stays as it is.
+                    // The file keeps annotations that the reader cut to the data.
                     (entry.start, entry.count) = (was.start, was.count);
                 }
-                // One that begins where it did keeps its place.
+                // An entry with the same start keeps its place.
                 let place = (entry.start == was.start).then_some(place);
                 self.insert_at(place, entry.written())?;
                 Ok(true)
@@ -136,7 +136,7 @@ impl AnnotationList {
         text
     }
 
-    /// The entry that a reader sees as this annotation: first one that is just so, else one that is cut to the data.
+    /// The entry that a reader sees as this annotation: an exact match first, else one that is cut at the end of the data.
     fn place_of(&self, annotation: &Annotation, data_end: &dyn Fn() -> Option<u64>) -> Option<usize> {
         let Annotation { position, length_samples, fields } = annotation;
         let end = position + length_samples;
@@ -160,7 +160,7 @@ impl AnnotationList {
         entry
     }
 
-    /// There, or behind those that begin where it does: SigMF wants them in order.
+    /// Inserts at the place, or after entries with the same start: SigMF requires order.
     fn insert_at(&mut self, place: Option<usize>, entry: Entry) -> Result<(), Error> {
         if self.entries.len() == ANNOTATIONS_MAX {
             let must = "a recording has a million at most: look for less";

@@ -65,7 +65,7 @@ impl Annotations {
         }
     }
 
-    /// All of them, as SigMF wants them: by their start; those that begin together as they came.
+    /// All annotations in the order of SigMF: by start; equal starts in order of arrival.
     pub(super) fn in_order(&self) -> Vec<&Annotation> {
         let mut all: Vec<&Entry> =
             self.closed.iter().chain(self.open.iter().map(|(entry, _)| entry)).collect();

@@ -36,7 +36,7 @@ impl Apart {
         if let Some(path) =
             existing.iter().find(|path| fs::metadata(path).is_ok_and(|there| !there.is_file()))
         {
-            let what = "is no regular file, and is not replaced: choose another name".to_owned();
+            let what = "is not a regular file, and is not replaced: choose another name".to_owned();
             return Err(Error::Content { path: path.clone(), what });
         }
         let folder = base.path().with_file_name(format!(".{}.partial", base.name()));

@@ -20,7 +20,7 @@ pub(super) enum Files {
     Arriving(Vec<(PathBuf, PathBuf)>),
 }
 
-/// A file, or where it lies in another.
+/// A file, or a range of an archive.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) file: File,
@@ -95,7 +95,7 @@ impl Files {
         matches!(self, Files::Arriving(_))
     }
 
-    /// A recording that a collection names: it lies beside it, in an archive perhaps in a folder of its own.
+    /// The base of a collection's recording: beside the collection, or in an archive perhaps in its own folder.
     pub(super) fn of_collection(&self, collection: &Base, name: &str) -> Base {
         let beside = collection.beside(name);
         match self {
@@ -134,7 +134,7 @@ impl Archive {
         let file = unpacked::open_by_content(path)?;
         let file_bytes = file.metadata().map_err(Error::file("open", path))?.len();
         let no_tar = |error: io::Error| {
-            let what = format!("is no SigMF archive (a tar): {error}");
+            let what = format!("is not a SigMF archive (a tar): {error}");
             Error::Content { path: path.into(), what }
         };
         let mut members = Vec::new();
@@ -213,7 +213,7 @@ impl Archive {
         let there = self.file_bytes.saturating_sub(offset_bytes);
         if bytes > there {
             let inside = member.path.display();
-            let why = format!("{bytes} bytes of {inside} are announced and {there} are there");
+            let why = format!("{inside} should have {bytes} bytes, but has {there}");
             return Err(Error::truncated(&self.path, &why));
         }
         let file = self.file.try_clone().map_err(Error::file("open", path))?;

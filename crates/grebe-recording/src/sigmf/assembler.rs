@@ -33,11 +33,11 @@ pub(crate) struct Assembler {
 }
 
 impl Assembler {
-    /// Begins a recording for samples like those of `like`.
+    /// Starts a recording for samples like those of `like`.
     ///
     /// # Errors
-    /// [`Error::Exists`] where a recording of that name is there and must not be overwritten, [`Error::Busy`] while another writes it,
-    /// [`Error::File`].
+    /// [`Error::Exists`] if the recording exists and must not be overwritten, [`Error::Busy`] while another recorder
+    /// writes it, [`Error::File`].
     pub(crate) fn create(to: &Path, like: &SampleFile, overwrite: bool) -> Result<Self, Error> {
         let settings = SigmfSettings {
             format: like.format(),

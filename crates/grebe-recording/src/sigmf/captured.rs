@@ -21,7 +21,7 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    /// `described` is what `global` says of these channels.
+    /// `described` is the description of these channels in `global`.
     pub(super) fn capture(
         &self,
         channels: Range<usize>,

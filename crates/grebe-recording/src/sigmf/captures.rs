@@ -76,7 +76,7 @@ fn segment(position: u64, first_sample_index: u64, capture: &Capture) -> Segment
 pub(super) fn times_note(meta: &Meta) -> Option<String> {
     let times = || meta.captures.iter().filter_map(|capture| capture.datetime.as_deref());
     if let Some(other) = times().find(|text| utc_time(text).is_none()) {
-        return Some(format!("core:datetime of a capture is no time, and is left out: {other:?}"));
+        return Some(format!("core:datetime of a capture is not a time, and is ignored: {other:?}"));
     }
     // As SigMF has it, to the nanosecond; a second 60 is one that only UTC has.
     let is_plain = |text: &&str| {
@@ -121,10 +121,10 @@ pub(super) fn annotations(
         taken.push(Annotation { position, length_samples, fields: annotation.rest });
     }
     if is_closed && cut > 0 {
-        notes.push(format!("annotations that reach out of the data are cut to what is in them: {cut}"));
+        notes.push(format!("annotations that extend beyond the data are cut to the data: {cut}"));
     }
     if is_closed && outside > 0 {
-        notes.push(format!("annotations that lie outside of the data are left out: {outside}"));
+        notes.push(format!("annotations outside of the data are ignored: {outside}"));
     }
     taken.sort_by_key(|annotation| annotation.position);
     taken

@@ -30,10 +30,10 @@ pub(super) struct Members {
     pub(super) is_aligned: bool,
 }
 
-/// The recordings of the collection that `path` names; `None` where it names a recording.
+/// The recordings of the collection at `path`; `None` if `path` is a recording.
 ///
 /// # Errors
-/// [`Error::File`] where neither the collection is there nor recordings that name it, [`Error::Content`], [`Error::Field`].
+/// [`Error::File`] if neither the collection nor recordings that name it exist, [`Error::Content`], [`Error::Field`].
 pub(super) fn members(files: &Files, path: &Path) -> Result<Option<Members>, Error> {
     let base = Base::of(path);
     let is_collection = path.extension().is_some_and(|extension| extension == "sigmf-collection");

@@ -38,8 +38,8 @@ pub struct SigmfSettings {
     /// Memory for data that wait for the disk; it bounds the stall that the disk may have. Touched only as
     /// needed.
     pub buffer_bytes: usize,
-    /// Whether a summary is made meanwhile, beside the recording, so that a scope shows all of it at once: of 32 MiB and more, in up
-    /// to 8 channels, where there is processor time left.
+    /// Whether to make a summary while recording, so that a scope shows all of it at once. Only from 32 MiB on, for
+    /// up to 8 channels, and with spare CPU time.
     pub summary: bool,
     /// How the data are written.
     pub write_method: WriteMethod,
@@ -107,7 +107,8 @@ pub(super) struct Begun {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Creates the files of a recording whose name is taken. `past_cache`: where the system lets writes bypass the page cache, they do.
+/// Creates the files of a recording whose name is taken. `past_cache`: where the system lets writes bypass the page
+/// cache, they do.
 pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -> Result<Prepared, Error> {
     settings.check()?;
     let existing = existing(base, settings.data_files());
@@ -117,7 +118,7 @@ pub(crate) fn prepare(base: &Base, settings: &SigmfSettings, past_cache: bool) -
         return Err(Error::Exists { path: path.clone() });
     }
     if let Some(path) = existing.iter().find(|path| fs::metadata(path).is_ok_and(|there| !there.is_file())) {
-        let what = "is no regular file, and is not replaced: choose another name".to_owned();
+        let what = "is not a regular file, and is not replaced: choose another name".to_owned();
         return Err(Error::Content { path: path.clone(), what });
     }
     for path in &existing {
@@ -226,8 +227,8 @@ impl DataFile {
         self.end.room() / self.frame_bytes()
     }
 
-    /// Appends `count` samples of each channel, for which there is room; `samples` has those of one as a stream has them. The one copy on
-    /// their way.
+    /// Appends `count` samples of each channel, for which there is room; `samples` has those of one as a stream has
+    /// them. The one copy on their way.
     #[inline]
     pub(super) fn push<'a>(&mut self, count: usize, samples: impl Fn(usize) -> &'a [u8]) {
         let place = self.end.extend(count * self.format.bytes() * self.channels.len());

@@ -138,7 +138,7 @@ pub(super) fn read(meta: &Meta, channels: usize, len_samples: u64, notes: &mut V
     let mut fields = meta.global.rest.clone();
     fields.retain(|name, _| !NOT_OF_ALL.contains(&name.as_str()));
     let mut whole: Description = serde_json::from_value(Value::Object(fields)).unwrap_or_else(|error| {
-        notes.push(format!("what the metadata say of the stream cannot be read, and is left out: {error}"));
+        notes.push(format!("the stream's metadata cannot be read, and are ignored: {error}"));
         Description::default()
     });
     if whole.channels.len() > channels {

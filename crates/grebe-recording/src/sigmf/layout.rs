@@ -49,7 +49,7 @@ impl Base {
             return Err(Error::Content { path: path.into(), what: what.to_owned() });
         }
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            let what = "is no regular file, and a recording is several of them: name it NAME.sigmf-meta";
+            let what = "is not a regular file, and a recording is several of them: name it NAME.sigmf-meta";
             return Err(Error::Content { path: path.into(), what: what.to_owned() });
         }
         let meta = Self::of(path).meta();
@@ -79,7 +79,7 @@ impl Base {
         }
         if is_raw(path) {
             return refused(
-                "recordings are SigMF, whose samples stand in a raw file of their own: name it NAME.sigmf-meta",
+                "recordings are SigMF, with samples in a separate raw file: name it NAME.sigmf-meta",
             );
         }
         if path.file_name().is_none() || path.extension().is_some_and(|it| it == "sigmf") {
@@ -423,7 +423,7 @@ pub(super) const VERSION: &str = "1.2.0";
 /// How recordings of a collection are aligned that begin when they do.
 pub(super) const BY_TIME: &str = "time";
 
-/// `core:recorder` while recording. If it is still there afterwards, the recorder was cut off.
+/// `core:recorder` while recording. If it remains afterwards, the recorder was killed.
 pub(super) const NOT_CLOSED: &str = ", not closed";
 
 fn list<S: Serializer, T: Serialize>(

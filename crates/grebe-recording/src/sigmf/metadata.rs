@@ -196,7 +196,7 @@ impl Metadata {
         0
     }
 
-    /// Says which others took turns with it; `None`: it is the whole.
+    /// Sets the other stripes; `None`: the recording is the whole.
     pub(super) fn set_stripes(&mut self, stripes: Option<StripeSet>) {
         if stripes.is_none() {
             self.segments.iter_mut().for_each(|segment| segment.stripe_start = None);

@@ -111,7 +111,7 @@ fn tidy(value: &mut Value, notes: &mut Vec<String>) {
             Some(Value::Array(items)) => items,
             None | Some(Value::Null) => Vec::new(),
             Some(_) => {
-                notes.push(format!("{list} is no list, and is left out"));
+                notes.push(format!("{list} is not a list, and is ignored"));
                 Vec::new()
             }
         };
@@ -132,7 +132,7 @@ fn tidy(value: &mut Value, notes: &mut Vec<String>) {
             }
         }
         if left_out > 0 {
-            notes.push(format!("{left_out} of {list} do not say where they begin, and are left out"));
+            notes.push(format!("{left_out} of {list} have no start, and are ignored"));
         }
         meta.insert(list.to_owned(), taken.into());
     }
@@ -177,7 +177,7 @@ fn tidy_fields(
                 *value = better;
             }
             None => {
-                say("not what belongs there, and is left out", notes);
+                say("invalid, and is ignored", notes);
                 fields.remove(*name);
             }
         }

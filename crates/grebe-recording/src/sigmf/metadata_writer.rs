@@ -1,4 +1,4 @@
-//! The metadata writer: a thread beside the recording that does what may take long.
+//! The metadata writer: a thread for slow operations of a recording.
 //!
 //! About once a second it waits until the written data are on the disk, then replaces the metadata. These
 //! state the sample up to which the file is good and all gaps are known, which is the recording after a kill
@@ -44,7 +44,7 @@ pub(super) struct Closed {
 #[derive(Debug)]
 pub(super) enum Event {
     Segment(Captured),
-    /// One that needs no segment of its own.
+    /// A description that needs no new segment.
     Description(Arc<Description>),
     /// On a stretch of the stream.
     Annotation {
@@ -185,7 +185,7 @@ impl Task {
         self.data.iter().map(|file| file.summed(bytes)).collect()
     }
 
-    /// Takes the events that have come; the result of the thread, where they say that it is over.
+    /// Takes the waiting events; returns the thread's result after the last.
     fn take_events(&mut self) -> Option<Result<Closed, Error>> {
         loop {
             match self.inbox.try_recv() {

@@ -22,7 +22,7 @@ pub(crate) fn open(path: &Path) -> Result<SampleFile, Error> {
     }
 }
 
-/// Opens a recording of which some data files are still being copied: `place` knows where each lies until it has its name, of its full
+/// Opens a recording while some data files are still being copied. `place` returns the current path of each, at its full
 /// length.
 pub(crate) fn open_arriving(
     path: &Path,

@@ -182,7 +182,7 @@ impl Recording {
             data.len_samples = global.known_samples.unwrap_or(u64::MAX).min(written_samples);
         } else if data.odd_bytes > 0 {
             notes.push(format!(
-                "the data end within a sample: their last {} bytes are left out",
+                "the data end within a sample: their last {} bytes are ignored",
                 data.odd_bytes
             ));
         }
@@ -192,7 +192,7 @@ impl Recording {
         let (segments, behind) = segments(&path, &meta, data.len_samples)?;
         if closed && behind > 0 {
             notes.push(format!(
-                "{behind} captures begin behind the end of the data, and are left out: the data are truncated, or of another recording"
+                "{behind} captures begin after the end of the data, and are ignored: the data are truncated, or of another recording"
             ));
         }
         let all_there = data.odd_bytes == 0 && behind == 0;
@@ -235,10 +235,10 @@ impl Recording {
         }
         let left_out = match self.written_samples - self.len_samples {
             0 => String::new(),
-            left => format!("; its last {left} samples are left out, gaps in them were not noted yet"),
+            left => format!("; its last {left} samples are ignored, gaps in them were not noted yet"),
         };
         let read = match is_recorded {
-            true => "it is being recorded; what was written so far is read",
+            true => "it is being recorded; the written part is read",
             false => "its recorder was cut off; what was written is read, and grebe repair closes it",
         };
         self.notes.push(format!("{}: {read}{left_out}", self.path.display()));
@@ -302,7 +302,8 @@ impl Data {
         Ok(Self { path, file, begin, file_bytes, offset_bytes, len_samples, odd_bytes, stretches })
     }
 
-    /// Small files are summed before a sample is handed out: only so is a file found that was truncated between two samples.
+    /// Small files are summed before a sample is handed out: only so is a file found that was truncated between two
+    /// samples.
     fn check(&self, global: &Global) -> Result<(), Error> {
         let Some(expected) = global.sha512.as_ref().filter(|_| self.file_bytes <= CHECKED_BYTES_MAX) else {
             return Ok(());
@@ -365,12 +366,12 @@ fn encoding(path: &Path, datatype: &str) -> Result<Encoding, Error> {
     encoding.ok_or_else(|| Error::field(path, "core:datatype", datatype, KNOWN))
 }
 
-/// Samples a second; 0 where nothing says it.
+/// Samples per second; 0 if unknown.
 fn sample_rate(global: &Global, notes: &mut Vec<String>) -> f64 {
     match global.sample_rate {
         Some(rate_hz) if rate_hz > 0.0 && rate_hz.is_finite() => return rate_hz,
         Some(rate_hz) => {
-            notes.push(format!("core:sample_rate is {rate_hz}, which is none: the rate is unknown"))
+            notes.push(format!("core:sample_rate is {rate_hz}, which is invalid: the rate is unknown"))
         }
         None => notes.push("the metadata do not say the sample rate".into()),
     }

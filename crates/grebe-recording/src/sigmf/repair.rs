@@ -1,4 +1,4 @@
-//! Closing a recording whose recorder was cut off, where it lies: nothing is copied, and no sample that is good is lost.
+//! Closes a recording whose recorder was killed, in place: nothing is copied, and no good sample is lost.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ fn close_together(base: &Base, members: &Members) -> Result<Vec<Repaired>, Error
         sync_folder(base.path());
     }
     let path = base.collection();
-    // None, where they have none of the same time.
+    // Empty if they have no common time.
     let len_samples = open_one(&Files::Folder, &path).map_or(0, |opened| opened.file.len_samples());
     repaired.push(Repaired { path, len_samples, is_changed, cut_bytes: 0 });
     Ok(repaired)

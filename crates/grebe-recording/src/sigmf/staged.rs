@@ -109,7 +109,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives all files their names, or none: then those that they replace are back, and a retry is possible.
+    /// Renames all files or none: after a failure, the replaced files are back, and a retry is possible.
     pub(super) fn give_names(&mut self) -> Result<(), Error> {
         let mut moved: Vec<(&PathBuf, PathBuf)> = Vec::new();
         let mut aside = Vec::new();

@@ -1,11 +1,11 @@
-//! A stream that is recorded on several disks, which take turns: a recording on each of them, and all of them as one.
+//! A stream recorded on several disks in turn: one recording per disk, and all of them as one.
 //!
 //! ```text
 //!   /disk1/NAME.sigmf-meta   captures  0 .. 8M, 16M .. 24M, ...   each a recording with gaps, which any program reads
 //!   /disk2/NAME.sigmf-meta   captures  8M .. 16M, 24M .. 28M, ...
 //! ```
-//! Each says which others there are, and each of its captures where it stands in the whole: so one of them opens all of them, whichever
-//! of the recorder's moments was its last.
+//! Each recording names the others, and each capture states its place in the whole. So any of them opens all, even
+//! after the recorder was killed.
 
 use std::path::{Path, PathBuf};
 
@@ -37,10 +37,8 @@ pub(super) fn open_all(path: &Path, first: Opened) -> Result<SampleFile, Error> 
         };
         if !members.first().is_none_or(is_alike) {
             is_whole = false;
-            notes.push(format!(
-                "{}: is of another kind than the others, and left out",
-                set.recordings[number]
-            ));
+            notes
+                .push(format!("{}: is of another kind than the others, and ignored", set.recordings[number]));
             continue;
         }
         if number != set.member {
@@ -53,7 +51,7 @@ pub(super) fn open_all(path: &Path, first: Opened) -> Result<SampleFile, Error> 
     Ok(SampleFile::striped(members, notes)?.all_there(is_whole))
 }
 
-/// One of the others, where it is there; why not is noted.
+/// Opens one of the others if it exists; a note has the reason of a failure.
 fn other(path: &Path, set: &StripeSet, number: usize, notes: &mut Vec<String>) -> Option<Opened> {
     let mut why = None;
     for place in set.places(path, number) {
@@ -73,7 +71,7 @@ fn other(path: &Path, set: &StripeSet, number: usize, notes: &mut Vec<String>) -
             }
         }
     }
-    let lost = "what was recorded there is missing";
+    let lost = "its samples are missing";
     notes.push(format!("{}; {lost}", why.unwrap_or_else(|| set.recordings[number].clone())));
     None
 }

@@ -342,7 +342,7 @@ fn a_recording_longer_than_its_buffers_is_summed_and_bit_exact() {
 #[test]
 fn closing_a_fast_recording_does_not_read_it_again() {
     let (_folder, path) = scratch("fast.sigmf-meta");
-    // 68 MB, and none of them summed while it is recorded.
+    // 68 MB, without checksums while recording.
     let mut writer =
         SigmfWriter::create(&path, &SigmfSettings { sample_rate_hz: 1e9, ..settings(1) }).unwrap();
     let block = vec![1_i16; 1 << 20];
@@ -368,7 +368,7 @@ fn samples_behind_the_last_gap_that_was_noted_are_left_out_in_words() {
     fs::write(&path, meta.to_string()).unwrap();
     let file = SampleFile::open(&path).unwrap();
     assert_eq!(stretches(&file), [(0, 500, 0)]);
-    assert!(file.notes()[0].contains("its last 100 samples are left out"), "{:?}", file.notes());
+    assert!(file.notes()[0].contains("its last 100 samples are ignored"), "{:?}", file.notes());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Recordings of several streams that are made together: each is one of its own, and a collection ties them and says how their times relate.
+//! Recordings of several streams at the same time: one per stream, and a collection that relates their times.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl RecordingSet {
     /// of files that will be replaced.
     ///
     /// # Errors
-    /// Where a collection that is there cannot be removed.
+    /// If an existing collection cannot be removed.
     pub fn begin(&self, recordings: &[PathBuf]) -> Result<BegunSet<'_>, Error> {
         let recordings = recordings.iter().map(|path| Beginning {
             path: path.clone(),

@@ -1,4 +1,4 @@
-//! Whether the data of a recording are still those that were recorded.
+//! Compares the data of a recording with its checksums.
 
 use std::fs::File;
 use std::hash::Hasher;

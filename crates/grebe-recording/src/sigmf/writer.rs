@@ -67,7 +67,7 @@ pub struct SigmfWriter {
     /// None once its end was waited for.
     metadata: Option<MetadataWriter>,
     makes_summary: bool,
-    /// None where there are none, and once their end was waited for.
+    /// `None` without summaries, and after their end.
     summaries: Option<RecordingSummaries>,
     /// Summaries given up in the parts before, of extremes and of spectra.
     lost_summaries: [u64; 2],
@@ -83,7 +83,7 @@ pub struct SigmfWriter {
 pub struct SigmfSummary {
     /// Samples per channel.
     pub len_samples: u64,
-    /// Stretches without a gap, of which the stream says the same throughout.
+    /// Runs without a gap and with one description.
     pub segments: u64,
     /// All files, the one to open first.
     pub files: Vec<PathBuf>,
@@ -168,13 +168,12 @@ impl SigmfWriter {
         })
     }
 
-    /// Appends samples of all channels. If `first_sample_index` does not continue the previous samples, a
-    /// segment begins: a gap, or another stream if it is lower.
+    /// Appends samples of all channels. If `first_sample_index` does not continue the previous samples, a segment
+    /// begins: a gap, or another stream if it is lower.
     ///
     /// # Errors
-    /// [`Error::Process`] where they are of another format than the recording; [`Error::Process`] where the number of channels is
-    /// another or they differ in length; [`Error::Write`]
-    /// where the disk is full or fails: the recording ends before this call then, and [`finish`](Self::finish) closes it.
+    /// [`Error::Process`] if the format, the number of channels or their lengths differ; [`Error::Write`] if the disk
+    /// is full or fails: the recording then ends before this call, and [`finish`](Self::finish) closes it.
     pub fn write<T: Sample>(&mut self, first_sample_index: u64, channels: &[&[T]]) -> Result<(), Error> {
         self.write_samples(first_sample_index, channels, now)
     }
@@ -298,7 +297,7 @@ impl SigmfWriter {
         self.next_sample_index = None;
     }
 
-    /// Sets the final set of alternating recordings; `None` if there is no other.
+    /// Sets the final set of alternating recordings; `None` if only one exists.
     pub(crate) fn set_stripes(&self, stripes: Option<StripeSet>) {
         self.tell(Event::Stripes(stripes));
     }

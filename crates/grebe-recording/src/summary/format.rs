@@ -23,7 +23,7 @@ pub(super) struct Head {
     pub(super) coarse_checksum: u32,
 }
 
-/// What a summary has of the samples.
+/// Content of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Extremes and sums.

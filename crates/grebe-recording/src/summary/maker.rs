@@ -1,4 +1,4 @@
-//! One kind of summary of a recording: found where there is one, made by a thread where there is none.
+//! One kind of summary of a recording: an existing one, or one that a thread makes.
 
 use std::fs;
 use std::io;
@@ -70,7 +70,7 @@ pub enum SummaryState {
     Failed(String),
 }
 
-/// The summary beside a recording or in the user's cache, with its path; `None` where there is none of these samples.
+/// The summary beside a recording or in the user's cache, with its path; `None` if none fits these samples.
 pub(super) fn find<W: Writer>(path: &Path, file: &mut SampleFile) -> Option<(W::Summary, PathBuf)> {
     let lanes = Lanes::new(file.format(), file.channels());
     let places = [Some(place::beside(path, W::KIND)), place::in_cache(path, W::KIND)];
@@ -301,7 +301,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A recording without changes for this time counts as finished.
 pub(super) const REST: Duration = Duration::from_secs(3);
 
-/// Lets those threads come first that a stream or a person waits for: before this one, and those that it starts from now on.
+/// Lowers the priority of this thread, and of threads that it starts later, in favour of streams and people.
 #[cfg(target_os = "linux")]
 pub(super) fn give_way() {
     // Linux sets it for this thread alone; elsewhere it competes like any other.

@@ -3,8 +3,8 @@
 use grebe_frame::{Component, SampleFormat};
 use grebe_scope::Value;
 
-/// Smallest and largest of some samples, as a scope draws them: integers are exact, longer ones and `f64` rounded to `f32`, those of
-/// cu8 around 0. Not-a-number is neither; where there is nothing else, `min` is above `max`.
+/// Smallest and largest of some samples, as a scope draws them: integers are exact, longer ones and `f64` are rounded
+/// to `f32`; cu8 is centred at 0. NaN does not count; if all are NaN, `min` is above `max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extremes {
     /// Smallest sample.
@@ -105,7 +105,8 @@ impl Lanes {
         if self.format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
     }
 
-    /// Tells `node` the extremes and sums of each [`NODE_SAMPLES`] samples of a lane, the last ones fewer, within the bytes of its channel.
+    /// Tells `node` the extremes and sums of each [`NODE_SAMPLES`] samples of a lane, the last ones fewer, within the
+    /// bytes of its channel.
     pub(super) fn measure(self, lane: usize, bytes: &[u8], node: impl FnMut(Extremes, LevelSums)) {
         let at = lane % self.of_channel;
         // Reads them in place if they are aligned numbers: a copy costs as much as the rest.
@@ -136,7 +137,8 @@ impl Lanes {
 }
 
 impl Lanes {
-    /// Appends the samples of a lane, within the bytes of its channel, to `out`: as a scope keeps them, those of cu8 around 0.
+    /// Appends the samples of a lane, within the bytes of its channel, to `out`: as a scope keeps them, those of cu8
+    /// around 0.
     pub(super) fn values(self, lane: usize, bytes: &[u8], out: &mut Vec<f32>) {
         let at = lane % self.of_channel;
         match self.format {

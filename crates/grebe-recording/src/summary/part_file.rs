@@ -1,4 +1,4 @@
-//! A summary's file until it is whole: under another name beside its place, and removed if it is given up.
+//! An incomplete summary file: it has a temporary name beside its final one, and is removed on failure.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -66,7 +66,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.is_whole {
-            // Nobody can use it; where it cannot be removed, it is only in the way.
+            // Useless; if it cannot be removed, it only takes space.
             let _ = fs::remove_file(&self.temporary);
         }
     }

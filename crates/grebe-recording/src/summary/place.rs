@@ -26,7 +26,7 @@ pub(crate) fn named_beside(path: &Path, extension: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// In the user's cache, under a name that no other recording has; `None` where the system names no such folder.
+/// Path in the user's cache, unique to the recording; `None` if the system has no such folder.
 pub(super) fn in_cache(path: &Path, kind: Kind) -> Option<PathBuf> {
     let home = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
     let cache = home("XDG_CACHE_HOME").filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! Answers from a summary: one that is whole, or one that is still being made.
+//! Reads a summary: a complete one, or one that is still being made.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -13,7 +13,8 @@ use super::format::{Head, Kind, SUM_BYTES, block_at, block_log2};
 use super::nodes::{Extremes, Lanes, LevelSums, NODE_SAMPLES};
 use crate::sample_file::SampleFile;
 
-/// Extremes and sums of the samples of a recording, by place in its file; lanes are its channels, of complex ones I and Q by turns.
+/// Extremes and sums of the samples of a recording, by position in its file. Lanes are its channels, or alternately I
+/// and Q.
 ///
 /// A summary may still grow while it is read: [`known_samples`](Self::known_samples) is its current extent.
 #[derive(Debug)]
@@ -133,7 +134,7 @@ impl Summary {
         Ok(Some(Self::new(head.lanes(), head.samples, coarse, file)))
     }
 
-    /// One that begins: nothing is known yet.
+    /// A new summary without any samples.
     pub(super) fn begin(lanes: Lanes, file: File) -> Self {
         Self::new(lanes, 0, Coarse::new(lanes), file)
     }
@@ -153,7 +154,7 @@ impl Summary {
         self.known_samples.load(Ordering::Acquire)
     }
 
-    /// log2 of the samples of the nodes of the coarsest level whose nodes are not longer than `1 << log2`; `None` below the finest.
+    /// log2 of the samples of a node, in the coarsest level with nodes of at most `1 << log2`; `None` below the finest.
     pub fn level(log2: u32) -> Option<u32> {
         FINE.iter().chain(&COARSE).copied().take_while(|&level| level <= log2).last()
     }
@@ -302,8 +303,8 @@ impl Coarse {
         Ok(())
     }
 
-    /// Takes the nodes of the first level of a lane that follow those it has. All levels then have a node for each of its samples, the
-    /// last ones as far as they are known.
+    /// Takes the nodes of the first level of a lane that follow those it has. All levels then have a node for each of
+    /// its samples, the last ones as far as they are known.
     pub(super) fn append(&mut self, lanes: Lanes, lane: usize, nodes: &[Extremes]) {
         let node_bytes = lanes.value_bytes() * 2;
         let levels = &mut self.nodes[lane];

@@ -61,7 +61,7 @@ impl RecordingSummaries {
     /// Waits for their end after the last block, and names those that match the recording at `path`, which is
     /// closed and has `len_samples` samples per channel. The first viewer makes a missing one.
     pub(crate) fn finish(self, path: &Path, len_samples: Option<u64>) {
-        // Both end, also where there is nothing to be named.
+        // Both end, even without a result.
         let (extremes, spectra) = (
             self.extremes.and_then(|extremes| extremes.end(len_samples)),
             self.spectra.and_then(|spectra| spectra.end(len_samples)),
@@ -111,14 +111,14 @@ impl<W: Writer> Summarizer<W> {
         Some(Self { thread, lag })
     }
 
-    /// What was made of all `len_samples`.
+    /// The summary of all `len_samples`.
     fn end(self, len_samples: Option<u64>) -> Option<W> {
         // A panic of the thread was printed.
         self.thread.join().ok().flatten().filter(|writer| Some(writer.samples()) == len_samples)
     }
 }
 
-/// Takes blocks of all channels until none come any more; `None` where that was given up.
+/// Takes blocks of all channels until the last; `None` if given up.
 fn summarize<W: Writer>(mut writer: W, blocks: &Receiver<Tapped>, lag: &Lag, channels: usize) -> Option<W> {
     let mut waiting: Vec<Waiting> = (0..channels).map(|_| Waiting::new()).collect();
     while let Ok(block) = blocks.recv() {

@@ -1,4 +1,4 @@
-//! A recording with its summary: opened where there is one, made in the background where there is none.
+//! A recording with its summary: an existing one, or one made in the background.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ use super::spectra::{SpectraWriter, SpectralSummary};
 use crate::error::Error;
 use crate::sample_file::SampleFile;
 
-/// A recording of any size to look at: its samples, and the [`Summary`] of it.
+/// A recording of any size for viewing: its samples, and its [`Summary`].
 ///
-/// A summary beside the recording (or in the user's cache) is used if it is of these samples. Otherwise a thread reads the
-/// recording, which may take as long as its disk does, and leaves one. A recording that grows is followed.
+/// It uses a summary beside the recording or in the user's cache, if that fits these samples. Otherwise a thread
+/// reads the recording, at the rate of the disk, and stores one. A growing recording is followed.
 ///
 /// ```no_run
 /// use grebe_recording::{SummarizedFile, Summary};
@@ -42,12 +42,12 @@ pub struct SummarizedFile {
     size: Size,
     named: Size,
     extremes: Kept<SummaryWriter>,
-    /// `None` until somebody wants them.
+    /// `None` until requested.
     spectra: Option<Kept<SpectraWriter>>,
 }
 
 impl Summary {
-    /// The summary of a recording, beside it or in the user's cache; `None` where there is none of these samples. None is made:
+    /// The summary of a recording, beside it or in the user's cache; `None` if none fits these samples. Makes none:
     /// [`SummarizedFile`] does that.
     pub fn find(path: &Path, file: &mut SampleFile) -> Option<Self> {
         Some(maker::find::<SummaryWriter>(path, file)?.0)
@@ -61,7 +61,7 @@ impl Summary {
 }
 
 impl SpectralSummary {
-    /// The spectral summary of a recording, beside it or in the user's cache; `None` where there is none of these samples.
+    /// The spectral summary of a recording, beside it or in the user's cache; `None` if none fits these samples.
     pub fn find(path: &Path, file: &mut SampleFile) -> Option<Self> {
         Some(maker::find::<SpectraWriter>(path, file)?.0)
     }
@@ -71,7 +71,7 @@ impl SpectralSummary {
 type Size = (u64, Option<SystemTime>);
 
 impl SummarizedFile {
-    /// Opens a recording as [`SampleFile::open`] does, and its summary, which is made where it is missing.
+    /// Opens a recording as [`SampleFile::open`] does, with its summary, which is made if it is missing.
     ///
     /// # Errors
     /// Those of [`SampleFile::open`].
@@ -142,8 +142,7 @@ impl SummarizedFile {
         read
     }
 
-    /// The extremes of the samples of a lane from where a node of a level begins to `end`, which lies within it: of shorter nodes, and at
-    /// its end of samples.
+    /// Extremes of a lane from the start of a node to `end` within that node, from shorter nodes and the last samples.
     ///
     /// # Errors
     /// Those of [`extremes`](Self::extremes) and [`read`](Self::read).
@@ -223,7 +222,7 @@ impl SummarizedFile {
         spectra.summary()
     }
 
-    /// How far the spectral summary is; whole where nobody asked for it.
+    /// Progress of the spectral summary; complete if nobody requested one.
     pub fn spectra_state(&self) -> SummaryState {
         self.spectra.as_ref().map_or(SummaryState::Whole, Kept::state)
     }

@@ -87,7 +87,7 @@ fn check(summary: &Summary, lanes: Lanes, channels: &[Vec<u8>]) {
             summary.extremes(lane, log2, 0..samples.div_ceil(1 << log2), &mut got).unwrap();
             assert_eq!(got, expected, "lane {lane}, 2^{log2} samples");
             let beyond = summary.extremes(lane, log2, 0..samples.div_ceil(1 << log2) + 1, &mut got);
-            assert!(beyond.is_err(), "there is no such node");
+            assert!(beyond.is_err(), "the node does not exist");
         }
         let (sums, of) = summary.sums(lane, 0..samples);
         let expected = brute_force(&values).1;
@@ -234,7 +234,7 @@ fn samples_contradict_a_summary_only_where_its_nodes_can_tell() {
         // Q of it.
         other[at + 2..at + 4].copy_from_slice(&i16::MAX.to_le_bytes());
         let is_contradicted = summary.contradicts(100, &other);
-        assert_eq!(is_contradicted, is_seen, "channel {channel}, the sample {sample} behind the first");
+        assert_eq!(is_contradicted, is_seen, "channel {channel}, the sample {sample} after the first");
     }
     // Beyond the summary.
     assert!(!summary.contradicts(70_144, &[0x7f; 256 * 8]));

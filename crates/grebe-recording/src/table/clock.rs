@@ -8,8 +8,8 @@ use super::number::{Decimal, POWERS, decimal};
 use super::spacing::Uneven;
 use super::steps::Spacing;
 
-/// Reads the times of a column. Numbers become seconds since the first one without a way through `f64`, which holds the nanoseconds of a
-/// Unix time to 200 ns only.
+/// Reads the times of a column. Numbers become seconds since the first one without a way through `f64`, which holds
+/// the nanoseconds of a Unix time to 200 ns only.
 #[derive(Debug, Clone)]
 pub struct Clock {
     point: u8,
@@ -66,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// Seconds since the first time; `None` where it is none.
+    /// Seconds since the first time; `None` for an invalid time.
     ///
     /// ```
     /// use grebe_recording::table::Clock;
@@ -137,10 +137,10 @@ impl Clock {
         self.is_settled = true;
     }
 
-    /// The even spacing of all times that were read, which are these.
+    /// The even spacing of all times read, which are `times_s`.
     ///
     /// # Errors
-    /// They have none.
+    /// If they have none.
     pub fn spacing(&self, times_s: &[f64]) -> Result<Spacing, Uneven> {
         let as_written = Spacing::of(times_s, self.resolution.seconds(|place| place.written));
         let jitter_s = |spacing: &Result<Spacing, Uneven>| spacing.map_or(f64::MAX, |it| it.jitter_s);
@@ -185,7 +185,7 @@ impl Clock {
             ));
         }
         if !first.has_zone && first.is_since_1970 {
-            guesses.push(format!("{name}: no zone is said; read as UTC"));
+            guesses.push(format!("{name}: no time zone; read as UTC"));
         }
         if self.is_month_first {
             guesses.push(format!("{name}: read as month/day/year"));
@@ -258,7 +258,7 @@ const UNIX_S: std::ops::Range<i128> = 1_000_000_000..4_102_444_800;
 const TOO_LONG_S: i128 = 100_000_000_000;
 const DAY: i128 = 86_400 * ATTOSECONDS;
 const PLACES: usize = 64;
-/// Fewer say nothing of the digits that a program writes.
+/// Fewer times do not show how many digits a program writes.
 const PLACE_MIN: u64 = 16;
 
 #[cfg(test)]
@@ -311,6 +311,6 @@ mod tests {
         let mut clock = Clock::new(None, b'.');
         assert_eq!(clock.seconds_of(b"2026-01-01", b"10:00:00"), Some(0.0));
         assert_eq!(clock.seconds_of(b"2026-01-02", b"10:00:00"), Some(86_400.0));
-        assert_eq!(clock.guesses("Time"), ["Time: no zone is said; read as UTC"]);
+        assert_eq!(clock.guesses("Time"), ["Time: no time zone; read as UTC"]);
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Heading {
     /// Without the unit.
     pub name: String,
-    /// Empty where it says none.
+    /// Empty if there is none.
     pub unit: String,
 }
 

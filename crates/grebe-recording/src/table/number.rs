@@ -98,8 +98,8 @@ pub(super) fn decimal(text: &[u8], point: u8) -> Option<Decimal> {
     Some(Decimal { mantissa: if is_negative { -mantissa } else { mantissa }, exponent })
 }
 
-/// The number at the front of a text and its length, eight digits at a time. `None`: it is not one of up to 18 digits without an exponent,
-/// is -0, or its end is less than eight bytes before that of the text.
+/// The number at the start of a text and its length, parsed eight digits at a time. `None` if it has more than 18
+/// digits or an exponent, is -0, or ends less than eight bytes before the end of the text.
 #[inline]
 pub(crate) fn leading(text: &[u8], point: u8) -> Option<(Decimal, usize)> {
     let is_negative = *text.first()? == b'-';
@@ -125,7 +125,7 @@ fn digits(mut number: u64, text: &[u8], mut at: usize) -> Option<(u64, usize)> {
     loop {
         let eight: &[u8; 8] = text.get(at..)?.first_chunk()?;
         let word = u64::from_le_bytes(*eight) ^ (ONES * b'0' as u64);
-        // What is no digit sets the highest bit of its byte; its carry reaches later bytes alone.
+        // A character that is not a digit sets the highest bit of its byte; its carry reaches later bytes only.
         let others = (word.wrapping_add(ONES * 0x76) | word) & (ONES * 0x80);
         let count = others.trailing_zeros() / 8;
         // The digits as if zeros were before them; then pairs, fours and all of them at once.

@@ -29,7 +29,7 @@ impl Spacing {
         Self { rate_hz, tolerance_s, gap_s, ..other }
     }
 
-    /// The spacing of these times, in seconds, which are written as coarsely as `resolution_s` says.
+    /// The spacing of these times in seconds, with a resolution of `resolution_s`.
     ///
     /// ```
     /// use grebe_recording::table::Spacing;
@@ -40,7 +40,7 @@ impl Spacing {
     /// ```
     ///
     /// # Errors
-    /// They have none.
+    /// If they have none.
     pub fn of(times_s: &[f64], resolution_s: f64) -> Result<Self, Uneven> {
         let first_s = first_period(times_s, resolution_s).ok_or(Uneven::Standing)?;
         if resolution_s > first_s * times_s.len() as f64 / 2.0 {
@@ -323,8 +323,8 @@ impl Fit {
         Self { period_s, error: (high_s - low_s) / 2.0 / period_s, ..self }
     }
 
-    /// The least and the greatest period that the times may have: those that explain all of them within their resolution, or as
-    /// well as this one does.
+    /// The least and the greatest period that the times may have: those that explain all of them within their
+    /// resolution, or as well as this one does.
     fn feasible(&self, times_s: &[f64], grid: &Grid, resolution_s: f64) -> (f64, f64) {
         let widest = |period_s: f64| {
             self.groups.iter().map(|group| range(times_s, grid, group.clone(), period_s)).fold(0.0, f64::max)

@@ -60,7 +60,7 @@ impl Steps {
         Self { spacing, last: None }
     }
 
-    /// The time at this place follows the one that was taken last; those after it help to judge.
+    /// Classifies the step to the time at this place; the later times help.
     pub fn take(&mut self, times_s: &[f64], at: usize) -> Step {
         let Spacing { period_s, tolerance_s, drift_s, gap_s, .. } = self.spacing;
         let time_s = times_s[at];

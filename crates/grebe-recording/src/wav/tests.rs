@@ -82,7 +82,7 @@ proptest! {
             }
         }
         let beyond = file.block(length as u64, 1).unwrap_err().to_string();
-        prop_assert_eq!(beyond, "samples asked for behind the end of the file: 1 where 0 is expected");
+        prop_assert_eq!(beyond, "samples requested beyond the end of the file: 1 where 0 is expected");
     }
 
     #[test]

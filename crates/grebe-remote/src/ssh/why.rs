@@ -1,4 +1,4 @@
-//! Reasons why a remote command did not start or ended, with what to do.
+//! Reasons why a remote command did not start or ended, with a remedy.
 
 use crate::hello::{Call, VERSION};
 use crate::host::SshHost;

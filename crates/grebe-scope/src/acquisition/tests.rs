@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Condition, Slope};
 
-/// What a record is, apart from how it was put together.
+/// A record's trigger, start and samples.
 type Taken = (u64, u64, Vec<Vec<i16>>);
 
 fn edge() -> Trigger {
@@ -31,7 +31,7 @@ fn run(acquisition: &mut Acquisition, parts: &[(u64, Vec<i16>)], block: usize) -
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
 
-    /// Every trigger away from gaps has its record, whatever the blocks are.
+    /// Every trigger away from gaps has its record, in blocks of any size.
     #[test]
     fn every_trigger_gets_its_record(
         parts in proptest::collection::vec(proptest::collection::vec(-3i16..3, 1..300), 1..4),
@@ -62,7 +62,7 @@ proptest! {
         prop_assert_eq!(run(&mut acquisition, &parts, block), expected);
     }
 
-    /// The same stream gives the same records however it is cut into blocks.
+    /// The same stream gives the same records in blocks of any size.
     #[test]
     fn blocks_change_nothing(
         samples in proptest::collection::vec(prop_oneof![8 => Just(-1i16), 1 => -2i16..3], 1..600),

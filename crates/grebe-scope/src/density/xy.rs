@@ -8,7 +8,7 @@ use crate::value::Value;
 
 /// How often the points of two channels fall into each cell of a picture, fading like phosphor: a constellation of I and Q.
 ///
-/// Every point given to [`add`](XyDensity::add) is counted: in a cell, as outside of the picture, or as not a number.
+/// Every point given to [`add`](XyDensity::add) counts: in a cell, outside of the picture, or as NaN.
 ///
 /// ```
 /// use grebe_scope::XyDensity;
@@ -26,7 +26,7 @@ pub struct XyDensity<V: Value = i16> {
     y_scale: RowScale,
     x_range: (f32, f32),
     y_range: (f32, f32),
-    /// Since the last picture, row after row from the top.
+    /// Counts since the last picture, row after row from the top.
     counts: Vec<u32>,
     cells: Vec<f32>,
     points: u64,
@@ -36,8 +36,8 @@ pub struct XyDensity<V: Value = i16> {
 }
 
 impl<V: Value> XyDensity<V> {
-    /// A map of `width` x `height` cells (each 1 to 8192) for points within two ranges, each the lowest and the highest value,
-    /// which lie in the middles of the outermost cells and may lie beyond the range of samples.
+    /// A map of `width` x `height` cells (each 1 to 8192) for points within the ranges `x` and `y`. Their lowest and
+    /// highest values lie in the middle of the outermost cells, and may be beyond the range of samples.
     ///
     /// # Errors
     /// [`Error::Setting`](crate::Error::Setting) for sizes out of range, and a range that is empty or not finite.
@@ -58,7 +58,7 @@ impl<V: Value> XyDensity<V> {
         })
     }
 
-    /// Further points count from other values at the lower ends, as under AC coupling, where a picture stays while the means of the signals
+    /// Sets other lower ends for further points, as for AC coupling, where the picture stays while the means of the signals
     /// move.
     pub fn set_low_ends(&mut self, x: f64, y: f64) {
         for (scale, range, low) in
@@ -117,7 +117,7 @@ impl<V: Value> XyDensity<V> {
         self.outside
     }
 
-    /// Points so far of which a coordinate was not a number.
+    /// Points so far with a NaN coordinate.
     pub fn not_a_number(&self) -> u64 {
         self.not_a_number
     }
@@ -127,7 +127,7 @@ fn is_within<V: Value>(value: V, (low, high): (f32, f32)) -> bool {
     (low..=high).contains(&value.to_f32())
 }
 
-/// Points whose cells are found at once, by vector code.
+/// Points per strip of vector code.
 const STRIP: usize = 512;
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Four points with noise: as many in each quarter, around where they belong, in either arithmetic.
+    /// Four points with noise: the same number in each quarter, around their places, in either arithmetic.
     #[test]
     fn a_constellation_has_its_points_where_they_are() {
         let mut rng = Rng::with_seed(5);
@@ -145,7 +145,7 @@ mod tests {
             (near(true), near(false))
         };
         let (x, y): (Vec<i16>, Vec<i16>) = (0..4000).map(&mut point).unzip();
-        // All four by turning the first.
+        // The first point, turned four times.
         let (mut xs, mut ys) = (Vec::new(), Vec::new());
         for (n, (&x, &y)) in x.iter().zip(&y).enumerate() {
             let turned = [(x, y), (y, x), (x, x), (y, y)][n % 4];

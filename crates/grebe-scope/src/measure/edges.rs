@@ -1,4 +1,4 @@
-//! Edges: crossings of the middle that go on to the other side, and the times between them.
+//! Edges: crossings of the middle that continue to the other side, and the times between them.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::value::Value;
 pub(super) struct Edges<V: Value> {
     thresholds: [f64; 3],
     comparator: Comparator<V>,
-    /// Times that lie within one run as a whole.
+    /// Rise times that lie within one run.
     rise: Mean,
     fall: Mean,
     /// Edges, with and without such a time.
@@ -44,7 +44,7 @@ impl Mean {
 impl<V: Value> Edges<V> {
     pub(super) fn new(levels: &LevelSet) -> Edges<V> {
         let at = |part: f64| levels.base + part * (levels.top - levels.base);
-        // An edge counts when it has passed 60 % (or 40 % downwards), further where there is noise: noise does not.
+        // An edge counts when it has passed 60 % (or 40 % downwards), or further under noise, so that noise does not count.
         let beyond = (3.0 * levels.noise / (levels.top - levels.base)).clamp(HYSTERESIS_MIN, HYSTERESIS_MAX);
         let (high, low) = (V::level_up(at(0.5 + beyond)), V::level_down(at(0.5 - beyond)));
         Edges {
@@ -85,7 +85,7 @@ impl<V: Value> Edges<V> {
         });
     }
 
-    /// Samples from 10 % to 90 % of the edges of one direction, or back; `None` where only some peaks go so far.
+    /// Samples from 10 % to 90 % (or back) of the edges of one direction; `None` if only some peaks extend that far.
     pub(super) fn transition(&self, rising: bool) -> Option<f64> {
         let times = if rising { self.rise } else { self.fall };
         times.mean().filter(|_| times.count as f64 >= WHOLE * self.count(rising) as f64)
@@ -96,19 +96,19 @@ impl<V: Value> Edges<V> {
         if rising { self.rising } else { self.falling }
     }
 
-    /// What tells edges from noise.
+    /// The comparator that separates edges from noise.
     pub(super) fn comparator(&self) -> Comparator<V> {
         self.comparator.clone()
     }
 
-    /// Mean samples per cycle, from the edges of which there are more.
+    /// Mean samples per cycle, from the direction with more edges.
     pub(super) fn period(&self) -> Option<f64> {
         let (rising, falling) = (&self.rising_cycles, &self.falling_cycles);
         if rising.count >= falling.count { rising.mean() } else { falling.mean() }
     }
 
-    /// Where the edge that was noticed at the end of `range` crosses the middle; adds its rise or fall time. The one before it was
-    /// noticed at its beginning.
+    /// Place where an edge crosses the middle; adds its rise or fall time. The comparator noticed it at the end of `range`,
+    /// and the previous edge at its start.
     fn edge(&mut self, run: &[V], range: Range<usize>, rising: bool) -> f64 {
         let (since, index) = (range.start.max(1), range.end);
         let [low, middle, high] = self.thresholds;
@@ -120,10 +120,10 @@ impl<V: Value> Edges<V> {
         let cross = |i: usize, level: f64| {
             let (a, b) = (run[i - 1].to_f64(), run[i].to_f64());
             let part = (b - level) / (b - a);
-            // No line passes equal samples, or through infinity.
+            // Equal samples and infinity have no line between them.
             i as f64 - if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 }
         };
-        // Backwards to the sample before each crossing: an edge has one, the state came from the other side.
+        // Backwards to the sample before each crossing: there is one, because the state came from the other side.
         let mut at = index;
         while at > 1 && beyond(at - 1, middle) {
             at -= 1;
@@ -133,7 +133,7 @@ impl<V: Value> Edges<V> {
         while begin > since && beyond(begin - 1, near) {
             begin -= 1;
         }
-        // Forwards, as long as the edge goes on.
+        // Forwards while the edge continues.
         let mut end = index;
         while end < run.len() && !beyond(end, far) && beyond(end, middle) {
             end += 1;
@@ -149,7 +149,7 @@ impl<V: Value> Edges<V> {
     }
 }
 
-/// How far beyond the middle an edge goes before it counts, as a part of its height.
+/// Part of its height that an edge must pass beyond the middle.
 const HYSTERESIS_MIN: f64 = 0.1;
 const HYSTERESIS_MAX: f64 = 0.45;
 /// The part of the edges that must go from 10 % to 90 %.

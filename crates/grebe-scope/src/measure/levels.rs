@@ -1,4 +1,4 @@
-//! Levels of a signal: extremes, mean, and where it rests when low and when high.
+//! Levels of a signal: extremes, mean, and the levels where it rests when low and when high.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) struct LevelSet {
     pub(super) deviation: f64,
     pub(super) base: f64,
     pub(super) top: f64,
-    /// Standard deviation of the noise on the level that has more of it; 0 where there is none to be seen.
+    /// Standard deviation of the noise on the noisier level; 0 if none is visible.
     pub(super) noise: f64,
 }
 
@@ -38,7 +38,7 @@ impl<V: Value> Levels<V> {
         let (min, max) = V::finite_extremes((all.stats.min, all.stats.max), runs)?;
         self.bins.fill((0, V::Sum::default()));
         runs.iter().for_each(|run| V::count(run, min, max, &mut self.bins));
-        // Each half is looked at from its outer end, so that both are treated alike.
+        // Each half is searched from its outer end, so that both are treated alike.
         let at = |bin: usize| (self.bins[bin].0, V::sum_to_f64(self.bins[bin].1));
         let lower = mode(BINS / 2, at);
         let upper = mode(BINS / 2, |bin| at(BINS - 1 - bin));
@@ -57,17 +57,17 @@ impl<V: Value> Levels<V> {
     }
 }
 
-/// Where a half of the histogram is densest.
+/// The densest place in a half of the histogram.
 #[derive(Debug, Clone, Copy)]
 struct Mode {
     level: f64,
     noise_bins: f64,
 }
 
-/// The mode of `count` bins, the outermost first; `None` where the signal rests nowhere in them: a ramp, or noise alone.
+/// The mode of `count` bins, the outermost first; `None` if the signal rests nowhere in them: a ramp, or noise alone.
 ///
-/// One bin alone is a poor mode: noise spreads a level over many, and a sine that fits the sample rate fills all alike.
-/// So the narrowest stretch that holds a fifth of the samples is looked for.
+/// A single bin is a poor mode: noise spreads a level over many bins, and a sine that fits the sample rate fills all
+/// equally. So the mode is the narrowest range that holds a fifth of the samples.
 fn mode(count: usize, bin: impl Fn(usize) -> (u64, f64)) -> Option<Mode> {
     let total = |range: Range<usize>| range.map(|at| bin(at).0).sum::<u64>();
     let all = total(0..count);
@@ -81,7 +81,7 @@ fn mode(count: usize, bin: impl Fn(usize) -> (u64, f64)) -> Option<Mode> {
         if held < wanted || all == 0 {
             break;
         }
-        // Of equals, the outermost.
+        // Of equal ranges, the outermost.
         if densest.as_ref().is_none_or(|densest| end - start < densest.len()) {
             densest = Some(start..end);
         }
@@ -97,12 +97,12 @@ fn mode(count: usize, bin: impl Fn(usize) -> (u64, f64)) -> Option<Mode> {
         let (number, sum) = range.map(&bin).fold((0, 0.0), |all, bin| (all.0 + bin.0, all.1 + bin.1));
         sum / number as f64
     };
-    // Nothing lies beyond a level without noise: that of a sine is the very end.
+    // Without noise, nothing lies beyond a level: for a sine, it is the very end.
     if total(0..densest.start) as f64 <= OUTERMOST * all as f64 && densest.start <= densest.len() {
         let outermost = (1..=count).find(|&end| total(0..end) as f64 >= OUTERMOST * all as f64)?;
         return Some(Mode { level: mean(0..outermost), noise_bins: 0.0 });
     }
-    // Around the middle of the noise, as wide to both sides.
+    // Around the middle of the noise, equally wide to both sides.
     let width = densest.len();
     let mut middle = (densest.start + densest.end) / 2;
     let around =
@@ -116,14 +116,14 @@ fn mode(count: usize, bin: impl Fn(usize) -> (u64, f64)) -> Option<Mode> {
 }
 
 const BINS: usize = 512;
-/// The part of a half's samples that its densest stretch holds.
+/// Part of a half's samples in its densest range.
 const DENSEST: f64 = 0.2;
-/// How much denser a level is than what lies between it and the middle: a ramp has 1, a noisy sine 2.
+/// Minimum ratio of a level's density to that between it and the middle: a ramp has 1, a noisy sine 2.
 const STANDS_OUT: f64 = 1.3;
-/// Bins next to the middle between the extremes that no level reaches into: noise alone is densest there.
+/// Bins at the middle between the extremes that no level may include: noise alone is densest there.
 const MIDDLE: usize = BINS / 32;
 /// The part of a half's samples at its very end: 1.25 of the 25 of a sine of 50 samples.
 const OUTERMOST: f64 = 0.05;
 const RECENTRES: usize = 3;
-/// Width of the stretch around the middle of a normal distribution that holds a fifth of it, in deviations.
+/// Width of the range around the middle of a normal distribution that holds a fifth of it, in standard deviations.
 const NORMAL_WIDTH: f64 = 0.507;

@@ -1,12 +1,12 @@
 //! Rise and fall times under noise.
 //!
-//! Noise crosses 10 % and 90 % again and again, and whoever takes the crossings next to the middle measures an edge too
-//! short: 15 samples of 20 where the noise has a seventh of the amplitude. So the edges of one direction are laid over each
-//! other, and their mean is measured, in which the noise is as much smaller as there are samples in it.
+//! Noise crosses 10 % and 90 % repeatedly, and the crossings nearest to the middle give an edge that is too short: 15
+//! samples of 20 at a noise of a seventh of the amplitude. So the edges of one direction are laid over each other,
+//! and their mean is measured, which has less noise.
 //!
-//! Where an edge lies is told by an area: over a window of `2 w` samples around it, the samples above the middle and those below
-//! make up for each other. The window is as wide as the edge, which makes this as sure as any other way to find an edge in noise
-//! (a deviation of `sigma sqrt(2 w) / amplitude` samples), and no single sample decides.
+//! The place of an edge follows from an area: in a window of `2 w` samples around it, the samples above the middle
+//! balance those below. The window is as wide as the edge, which is as exact as any method in noise (a deviation of
+//! `sigma sqrt(2 w) / amplitude` samples), and no single sample decides.
 
 use super::levels::LevelSet;
 use crate::comparator::Comparator;
@@ -18,7 +18,7 @@ pub(super) struct MeanEdge {
     bins: Box<[Bin]>,
 }
 
-/// What the edges have at one time from their middles.
+/// Samples of all edges at one time from their middles.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     sum: f64,
@@ -32,7 +32,7 @@ pub(super) struct NoisyEdges<'a, V: Value> {
     pub(super) levels: &'a LevelSet,
     pub(super) comparator: Comparator<V>,
     pub(super) rising: bool,
-    /// How many there are.
+    /// Number of edges.
     pub(super) count: u64,
 }
 
@@ -43,19 +43,19 @@ impl Default for MeanEdge {
 }
 
 impl MeanEdge {
-    /// Samples from 10 % to 90 % of the mean edge, or back; `None` where too few edges are there for the noise. `room` is the
-    /// distance of an edge to the next, in samples.
+    /// Samples from 10 % to 90 % (or back) of the mean edge; `None` if there are too few edges for the noise. `room` is the
+    /// distance from an edge to the next, in samples.
     pub(super) fn time<V: Value>(&mut self, edges: &NoisyEdges<'_, V>, room: f64) -> Option<f64> {
         let noise = edges.levels.noise / (edges.levels.top - edges.levels.base);
         let mut half_width = room / 2.0;
-        // From a window that holds any edge to one as wide as these.
+        // From a window that holds any edge, to one as wide as these.
         for _ in 0..PASSES {
             let wide = half_width.max(HALF_WIDTH_MIN);
             self.average(edges, wide);
             let time = self.transition(wide, noise)?;
             half_width = time.samples * HALF_WIDTH;
             if half_width.max(HALF_WIDTH_MIN) > wide * SETTLED {
-                // As of edges without noise: what lies between two samples is a straight line.
+                // As for edges without noise, a straight line connects two samples.
                 let samples = time.samples.max(TRANSITION);
                 return (time.deviation <= DEVIATION_MAX * samples.max(SHORT)).then_some(samples);
             }
@@ -67,7 +67,7 @@ impl MeanEdge {
         self.bins.fill(Bin::default());
         let half_width_samples = half_width.round() as usize;
         let (reach, bins_per_sample) = (half_width * REACH, BINS as f64 / (2.0 * half_width * REACH));
-        // Of very many edges some are enough.
+        // Of very many edges, a part is enough.
         let every = ((edges.count as f64 * 2.0 * reach / SAMPLES) as u64).max(1);
         let mut seen = 0;
         for run in edges.runs {
@@ -99,14 +99,14 @@ impl MeanEdge {
         let smooth = ((half_width * SMOOTH / samples_per_bin) as usize).max(1);
         let all: f64 = self.bins.iter().map(|bin| bin.count).sum();
         let least = all / BINS as f64 * (2 * smooth + 1) as f64 * STRAYS;
-        // The mean around a bin, and how many samples it is of; straight lines lead over where there are next to none.
+        // The mean around a bin, and its number of samples; straight lines bridge bins that are almost empty.
         let around = |bin: usize| {
             let bins = self.bins.get(bin.checked_sub(smooth)?..=bin + smooth)?;
             let (sum, count) = bins.iter().fold((0.0, 0.0), |all, bin| (all.0 + bin.sum, all.1 + bin.count));
             (count > least).then_some((sum / count, count))
         };
         let cross = |level: f64, bins: &mut dyn Iterator<Item = usize>| {
-            // The middle of a step that fits the sample rate lies where no sample does.
+            // The middle of a step that fits the sample rate lies between samples.
             let mut inner = around(BINS / 2).unwrap_or((0.5, 0.0));
             let mut at = BINS / 2;
             for bin in bins {
@@ -122,7 +122,7 @@ impl MeanEdge {
         let (begin, few) = cross(0.1, &mut (0..BINS / 2).rev())?;
         let (end, others) = cross(0.9, &mut (BINS / 2 + 1..BINS))?;
         let samples = (end - begin) * samples_per_bin;
-        // Of each crossing: the noise that is left, over the slope.
+        // For each crossing: the remaining noise, divided by the slope.
         let deviation = noise * (1.0 / few + 1.0 / others).sqrt() * samples / TRANSITION;
         Some(Time { samples, deviation })
     }
@@ -136,14 +136,14 @@ struct Time {
 }
 
 impl<V: Value> NoisyEdges<'_, V> {
-    /// A sample as a part of the way that the edge goes.
+    /// Position of a sample between the two levels of the edge.
     fn part(&self, sample: V) -> f64 {
         let LevelSet { base, top, .. } = *self.levels;
         let part = (sample.to_f64() - base) / (top - base);
         if self.rising { part } else { 1.0 - part }
     }
 
-    /// The middle of the edge that was noticed at `index`; `None` where it is none, or one that the run cuts off.
+    /// The middle of the edge noticed at `index`; `None` if it is not an edge, or the run ends within it.
     fn middle(&self, run: &[V], index: usize, half_width: usize) -> Option<f64> {
         let total = |range: std::ops::Range<usize>| -> f64 {
             run[range].iter().map(|&sample| self.part(sample)).sum()
@@ -154,7 +154,7 @@ impl<V: Value> NoisyEdges<'_, V> {
             if width < 2 {
                 return None;
             }
-            // What is above the middle on this side makes up for what is below on that.
+            // Samples above the middle on one side balance those below on the other.
             let late = total(at - width..at + width) - width as f64;
             if !late.is_finite() {
                 return None;
@@ -174,25 +174,25 @@ impl<V: Value> NoisyEdges<'_, V> {
 }
 
 const BINS: usize = 128;
-/// The least that a mean edge is made of, where there is more: at 20 samples an edge, that is 330 of them.
+/// Minimum samples of a mean edge, if there are more: at 20 samples per edge, 330 edges.
 const SAMPLES: f64 = 16_384.0;
 const PASSES: usize = 8;
 const STEPS: usize = 8;
-/// The part of a straight edge that lies between 10 % and 90 %.
+/// Part of a straight edge between 10 % and 90 %.
 pub(super) const TRANSITION: f64 = 0.8;
-/// Half of the window that finds an edge, in its times from 10 % to 90 %: all of a straight one.
+/// Half of the window that finds an edge, in multiples of its 10-90 % time: all of a straight edge.
 const HALF_WIDTH: f64 = 0.625;
 const HALF_WIDTH_MIN: f64 = 2.0;
-/// How far the mean edge goes to both sides, in half windows.
+/// Extent of the mean edge to both sides, in half windows.
 const REACH: f64 = 2.0;
-/// How far to both sides the mean edge is smoothed, in half windows: half as far as the corner of a straight edge is from 10 %.
+/// Smoothing of the mean edge to both sides, in half windows: half the distance from the corner of a straight edge to 10 %.
 const SMOOTH: f64 = 0.15;
 const SETTLED: f64 = 0.8;
-/// Where a signal fits the sample rate, samples lie at some times of the edge only, and noise scatters a few to others: fewer
-/// than this part of what lies there otherwise tell nothing.
+/// If a signal fits the sample rate, samples lie at certain times of the edge only, and noise scatters a few to
+/// others. Bins with less than this part of the usual number are ignored.
 const STRAYS: f64 = 0.25;
 const STANDS_OUT: f64 = 0.3;
-/// Standard deviation of a time that is shown, as a part of it.
+/// Maximum standard deviation of a displayed time, as a part of it.
 const DEVIATION_MAX: f64 = 0.035;
-/// An edge of fewer samples than this is told as finely as one of so many.
+/// Edges shorter than this are displayed with the precision of this length.
 const SHORT: f64 = 2.0;

@@ -29,19 +29,19 @@ pub enum Quantity {
     RiseTime,
     /// Seconds from 90 % to 10 %.
     FallTime,
-    /// How far the largest sample lies above the top, as a part of top less base.
+    /// Height of the largest sample above the top, as a part of top minus base.
     Overshoot,
     /// Seconds from a rising to the next falling edge.
     PositiveWidth,
     /// Seconds from a falling to the next rising edge.
     NegativeWidth,
-    /// Seconds that it is later than the channel it is compared with.
+    /// Seconds by which it is later than the reference channel.
     Delay,
-    /// Degrees that it leads that channel by, at the fundamental of that.
+    /// Degrees by which it leads the reference channel, at that channel's fundamental.
     Phase,
 }
 
-/// Which unit a quantity has.
+/// Dimension of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dimension {
     /// The channel's own unit.
@@ -89,7 +89,7 @@ impl Quantity {
         matches!(self, Quantity::Delay | Quantity::Phase)
     }
 
-    /// Which unit it has.
+    /// Its dimension.
     pub fn dimension(self) -> Dimension {
         NAMES[self as usize].1
     }
@@ -142,7 +142,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Adds a value; NaN is left out.
+    /// Adds a value; ignores NaN.
     pub fn add(&mut self, value: f64) {
         if value.is_nan() {
             return;
@@ -181,7 +181,7 @@ impl Running {
     }
 }
 
-/// As it is kept and sent: what [`Running`] says.
+/// Serialized form of [`Running`].
 #[cfg(feature = "serde")]
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 
-/// How a signal lies in time to another.
+/// Position in time of a signal relative to another.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Shift {
-    /// Samples that it is later, negative where it is earlier: where both agree most, found between samples. `None` where they
+    /// Delay in samples, negative if it is earlier: the best match, interpolated between samples. `None` if they
     /// agree in less than half of their power.
     pub delay_samples: Option<f64>,
-    /// Degrees that its part of the reference's fundamental leads, above -180 up to 180; `None` where either has no such tone.
+    /// Lead in degrees at the reference's fundamental, above -180 up to 180; `None` if either lacks such a tone.
     pub phase_degrees: Option<f64>,
 }
 
@@ -36,7 +36,7 @@ pub struct ShiftMeasurer {
 }
 
 impl ShiftMeasurer {
-    /// Measures `other` against `reference`, of the same moments; delays reach to half of their length.
+    /// Measures `other` against `reference`, which start at the same time; delays extend to half of their length.
     pub fn measure(&mut self, reference: &[f32], other: &[f32]) -> Shift {
         let length = reference.len().min(other.len());
         let all = reference[..length].iter().chain(&other[..length]);
@@ -47,7 +47,7 @@ impl ShiftMeasurer {
         let coarse = self.coarse(reference, other);
         Shift {
             delay_samples: coarse.and_then(|lag| {
-                // What overlaps less counts less: a slow wave has its highest correlation beside its delay.
+                // Less overlap gives less weight: the highest correlation of a slow wave is beside its delay.
                 (0..ALIGNMENTS).try_fold(lag, |lag, _| self.fine(reference, other, lag))
             }),
             phase_degrees: self.phase(reference, other),
@@ -59,12 +59,12 @@ impl ShiftMeasurer {
         let length = reference.len();
         let size = (length * 2).next_power_of_two();
         let energy = self.transform(reference, other, size, |_| 1.0)?;
-        // Between samples too: a wave of three samples has its peak anywhere.
+        // Also between samples, because the peak of a wave of three samples can be anywhere.
         let fine = size * FINER;
         self.spectrum.clear();
         self.spectrum.extend(self.lines[0].iter().zip(&self.lines[1]).map(|(a, b)| a.conj() * b));
         if let Some(last) = self.spectrum.last_mut() {
-            // The line of half the rate stands for both of its sides.
+            // The line of half the rate stands for both sides.
             *last *= 0.5;
         }
         self.spectrum.resize(fine / 2 + 1, Complex::default());
@@ -78,7 +78,7 @@ impl ShiftMeasurer {
         let at = |lag: isize| self.lags[lag.rem_euclid(fine as isize) as usize] / (energy * size as f64);
         let lags = -(reach as isize)..=reach as isize;
         let highest = lags.clone().map(at).fold(f64::MIN, f64::max);
-        // Of a wave that repeats, noise makes one peak as good as the next: the nearest of them is taken.
+        // In a periodic wave, noise makes one peak as good as the next, so take the nearest.
         let spread = 6.0 * (1.0 - highest).max(0.0) / (length as f64).sqrt();
         let is_peak = |lag: &isize| {
             let here = at(*lag);
@@ -88,7 +88,7 @@ impl ShiftMeasurer {
         Some(nearest as f64 / FINER as f64)
     }
 
-    /// The lag near `coarse` at which the spectra of what both have then agree most; `None` where that is less than half of their power.
+    /// The lag near `coarse` at which the spectra of the overlapping parts agree most; `None` below half of their power.
     fn fine(&mut self, reference: &[f32], other: &[f32], coarse: f64) -> Option<f64> {
         let whole = coarse.round() as isize;
         let (from, to) = (whole.min(0).unsigned_abs(), whole.max(0).unsigned_abs());
@@ -120,7 +120,7 @@ impl ShiftMeasurer {
         (part >= AGREE_MIN && is_near).then_some(lag + whole as f64)
     }
 
-    /// Degrees that the reference's fundamental is led by.
+    /// Lead in degrees at the reference's fundamental.
     fn phase(&mut self, reference: &[f32], other: &[f32]) -> Option<f64> {
         let length = reference.len();
         let size = length.next_power_of_two();
@@ -128,10 +128,10 @@ impl ShiftMeasurer {
         let [a, b] = &self.lines;
         let reach = size.div_ceil(length);
         let power = |lines: &[Complex<f64>], line: usize| lines[line].norm_sqr();
-        // Below three periods, a line is as well the drift of the whole.
+        // Below three periods, a line cannot be separated from a drift.
         let lines = 3 * reach..a.len() - reach;
         let strongest = lines.clone().max_by(|&x, &y| power(a, x).total_cmp(&power(a, y)))?;
-        // A narrow pulse has harmonics as strong as its fundamental.
+        // The harmonics of a narrow pulse are as strong as its fundamental.
         let of_fundamental = |part: usize| {
             let near = (strongest / part).saturating_sub(reach)..=strongest / part + reach;
             let line = near.max_by(|&x, &y| power(a, x).total_cmp(&power(a, y)))?;
@@ -140,7 +140,7 @@ impl ShiftMeasurer {
             (lines.contains(&line) && is_peak() && is_strong()).then_some(line)
         };
         let line = (2..=8).rev().find_map(of_fundamental).unwrap_or(strongest);
-        // Over the noise, and over what the window lets through of other tones.
+        // Above the noise, and above the leakage of other tones.
         let stands_out = |lines: &[Complex<f64>]| {
             let mut powers: Vec<f64> = lines.iter().map(Complex::norm_sqr).collect();
             let (middle, here) = (powers.len() / 2, powers[line]);
@@ -157,7 +157,8 @@ impl ShiftMeasurer {
         Some(if degrees <= -180.0 { 180.0 } else { degrees })
     }
 
-    /// The lines of both without their means, weighted; returns the root of the product of their energies, `None` where one has none.
+    /// The lines of both without their means, weighted; returns the root of the product of their energies, `None` if
+    /// one has no energy.
     fn transform(
         &mut self,
         reference: &[f32],
@@ -196,11 +197,11 @@ impl std::fmt::Debug for ShiftMeasurer {
 
 const SAMPLES_MIN: usize = 64;
 const ALIGNMENTS: usize = 3;
-/// Places of a correlation for each sample.
+/// Interpolated places of a correlation per sample.
 const FINER: usize = 4;
 /// Newton's method doubles the digits each time.
 const STEPS: usize = 4;
-/// Part of the power in which both agree.
+/// Minimum part of the power in which both agree.
 const AGREE_MIN: f64 = 0.5;
 const FUNDAMENTAL_PART: f64 = 0.25;
 /// 20 dB.
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a wave and of the same so many samples later, with noise of its own in each.
+    /// A wave, and the same wave `later` samples later, each with its own noise.
     fn pair(wave: impl Fn(f64) -> f64, later: f64, noise: f64) -> [Vec<f32>; 2] {
         let mut rng = Rng::with_seed(9);
         [0.0, later].map(|later| {
@@ -247,7 +248,7 @@ mod tests {
         for (period, later) in [(100.0, 12.34), (100.0, -33.3), (37.7, 5.5), (3.1, 0.77), (2048.0, 300.25)] {
             assert_is(shift(&pair(sine(period), later, 0.0)), later, -360.0 * later / period, 0.01);
         }
-        // Of a wave that repeats, the nearest: nine tenths of a period later is a tenth earlier.
+        // In a periodic wave, the nearest delay: nine tenths of a period later is a tenth earlier.
         assert_is(shift(&pair(sine(100.0), 90.0, 0.0)), -10.0, 36.0, 0.01);
         // 10 dB of noise in each; many periods.
         assert_is(shift(&pair(sine(20.0), 3.25, 0.22)), 3.25, -58.5, 0.2);

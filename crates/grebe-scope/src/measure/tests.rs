@@ -156,14 +156,14 @@ fn what_a_signal_does_not_have_is_left_out() {
     assert_eq!(statistics.get(Quantity::Frequency).count(), 0);
 }
 
-/// A signal of known truth: its levels, period, duty and times are those of the drawing, whatever noise lies on it.
+/// A signal with known values: its levels, period, duty and times are those of its shape, under any noise.
 struct Known {
     name: &'static str,
     /// Between 0 (base) and 1 (top), by the sample number.
     shape: fn(f64) -> f64,
     period: f64,
     duty: f64,
-    /// From 10 % to 90 %, in samples; 0 where the shape has no edge worth measuring.
+    /// From 10 % to 90 %, in samples; 0 if the shape has no edge to measure.
     rise: f64,
 }
 
@@ -246,7 +246,7 @@ fn against_the_truth(measure: &mut dyn FnMut(&mut dyn Iterator<Item = f64>) -> M
             if is_sine && noise_part > 0.1 {
                 continue;
             }
-            // A sine's crests drown in noise: its levels lie one and a half deviations further in.
+            // Noise hides a sine's crests: its levels lie one and a half deviations further inside.
             let level = amplitude * (0.01 + noise_part * if is_sine { 1.5 } else { 0.1 });
             let rise = known.rise * if is_sine { 0.05 + 3.0 * noise_part } else { 0.1 };
             let rise = if known.rise > 0.0 { rise.max(0.2) } else { f64::INFINITY };
@@ -257,7 +257,7 @@ fn against_the_truth(measure: &mut dyn FnMut(&mut dyn Iterator<Item = f64>) -> M
                 ("duty", get(Quantity::Duty), known.duty, 0.002 + 0.02 * noise_part),
                 ("rise", get(Quantity::RiseTime) * RATE_HZ, known.rise, rise),
             ] {
-                // A shape without a rise to be told may have none.
+                // A shape without a measurable rise may have none.
                 let is_right = (value - truth).abs() <= tolerance;
                 let may_be_missing = value.is_nan() && tolerance.is_infinite();
                 if !is_right && !may_be_missing {
@@ -288,7 +288,7 @@ fn what_is_not_finite_is_in_no_level() {
     assert_eq!(holed.get(Quantity::PositiveWidth), clean.get(Quantity::PositiveWidth));
     let nothing = Measurer::new().measure(&[&[f32::NAN; 100]], RATE_HZ, Scale::COUNTS);
     assert!(Quantity::ALL.iter().all(|&quantity| nothing.get(quantity).is_none()));
-    // What does not move has no edges.
+    // A constant signal has no edges.
     let flat = Measurer::new().measure(&[&[0.1f32; 1000]], RATE_HZ, Scale::COUNTS);
     assert_eq!((flat.get(Quantity::Frequency), flat.get(Quantity::Overshoot)), (None, None));
     assert_eq!(flat.get(Quantity::PeakToPeak), Some(0.0));
@@ -297,7 +297,7 @@ fn what_is_not_finite_is_in_no_level() {
 /// Edges of `length` samples up, and of half as many more down, between 5 and 12.
 fn edges(length: f64, cycles: f64) -> (impl Fn(f64) -> f64, usize) {
     let fall = length * 1.5;
-    // No whole number, so that samples lie anywhere in an edge.
+    // Not an integer, so that samples lie anywhere in an edge.
     let period = 10.0 * length + 57.3;
     let shape = move |i: f64| {
         let t = i % period;
@@ -348,7 +348,7 @@ fn a_rise_that_noise_hides_is_left_out() {
             assert_eq!(set.get(Quantity::RiseTime), None, "{rise} of {cycles} edges");
         }
     }
-    // What is shown of few edges is right.
+    // Displayed values of few edges are right.
     let (mut shown, mut left_out) = (0, 0);
     for (rise, cycles) in [(20.0, 3.0), (20.0, 10.0), (20.0, 30.0), (200.0, 1.0), (200.0, 3.0)] {
         let (shape, count) = edges(rise / 0.8, cycles);
@@ -365,7 +365,7 @@ fn a_rise_that_noise_hides_is_left_out() {
         }
     }
     assert!(shown > 10 && left_out > 10, "{shown} shown, {left_out} left out");
-    // Neither base nor top of a sine can be told from such noise: its peaks are those of the noise.
+    // Such noise hides base and top of a sine: its peaks are those of the noise.
     let sine = |i: f64| 5.0 + 3.5 * (i / 50.0 * std::f64::consts::TAU).sin();
     for set in measure_both(sine, 50_000, 1.0 / 7.0, 11) {
         assert_eq!((set.get(Quantity::RiseTime), set.get(Quantity::FallTime)), (None, None));

@@ -21,7 +21,7 @@ impl Received {
         self.blocks.last().map_or(0, |(first, samples)| first + samples[0].len() as u64)
     }
 
-    /// Every sample by its index less that of the first; `None` where it was lost.
+    /// Every sample by its index from the first; `None` if it was lost.
     fn flat(&self, channel: usize) -> Vec<Option<i16>> {
         let mut flat = vec![None; (self.end() - self.begin()) as usize];
         for (first, samples) in &self.blocks {
@@ -41,7 +41,7 @@ impl Received {
     }
 }
 
-/// What a column must be: looked up sample by sample in `range`, a part of `span`.
+/// The expected column: searched sample by sample in `range`, a part of `span`.
 fn brute(flat: &[Option<i16>], begin: u64, span: &Range<u64>, range: &Range<u64>) -> Column {
     if range.start >= range.end {
         return Column::OUTSIDE;
@@ -63,7 +63,7 @@ fn brute(flat: &[Option<i16>], begin: u64, span: &Range<u64>, range: &Range<u64>
     column
 }
 
-/// The documented rule, apart from the code: both ends go outwards to whole nodes of what is kept there.
+/// The documented rule, independent of the code: both ends move outwards to whole nodes of the kept level.
 fn widened(pyramid: &Pyramid, begin: u64, end: u64, span: &Range<u64>) -> Range<u64> {
     let oldest = pyramid.oldest().unwrap();
     let (start, stop) = (span.start.max(oldest), span.end.min(end));
@@ -99,7 +99,7 @@ fn received(samples_max: usize) -> impl Strategy<Value = Received> {
     )
 }
 
-/// Small steps with rare extremes: a lost peak shows, and so does a doubled one.
+/// Small steps with rare extremes: reveals a lost peak or a doubled one.
 fn sample(rng: &mut Rng) -> i16 {
     if rng.u8(..97) == 0 { rng.i16(..) } else { rng.i16(..) / 64 }
 }
@@ -200,7 +200,7 @@ proptest! {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// The stream goes on and the view scrolls: a finished column never changes while its level is kept.
+    /// While the view scrolls, a finished column never changes as long as its level is kept.
     #[test]
     fn nothing_shimmers_while_scrolling(stream in received(250), spc in 1.0f64..300.0) {
         let grid = ColumnGrid::new(spc);
@@ -313,7 +313,7 @@ fn real(samples: &[i16]) -> Vec<f32> {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// Either arithmetic keeps the same of the same numbers, at every zoom and age.
+    /// Either arithmetic keeps the same values of the same numbers, at every zoom and age.
     #[test]
     fn reals_are_kept_as_integers_are(stream in received(300), shape in shapes(), spc in zooms(), from in -50i64..5000) {
         let mut integers = Pyramid::with_shape(stream.channels, shape.clone());
@@ -350,13 +350,13 @@ fn what_is_not_finite_is_counted_and_spoils_nothing() {
     for budget in [1 << 20, 14 << 10] {
         let mut pyramid = Pyramid::new(1, budget).unwrap();
         pyramid.append(0, &[&samples]).unwrap();
-        // Where the budget is small, the samples themselves are gone and nodes answer.
+        // With a small budget, the samples are gone and nodes answer.
         pyramid.append(1024, &[&[3.0; 3000]]).unwrap();
         let mut columns = [Column::OUTSIDE; 4];
         pyramid.columns(0, ColumnGrid::new(256.0), 0, &mut columns);
         let ends = columns.map(|column| (column.min, column.max));
         assert_eq!([ends[0], ends[2], ends[3]], [(0.0, 7.0), (0.0, f32::INFINITY), (0.0, 7.0)]);
-        // Nothing to draw, and nothing was lost.
+        // Empty, but nothing was lost.
         assert!(columns[1].is_empty() && columns[1].is_complete());
         assert_eq!(columns[2].joined_to(&columns[1]), Some((0.0, f32::INFINITY)));
         let stats = pyramid.range_stats(0, 0..1024);
@@ -368,7 +368,7 @@ fn what_is_not_finite_is_counted_and_spoils_nothing() {
         assert!((stats.deviation().unwrap() - squares.sqrt()).abs() < 1e-9);
         assert_eq!(pyramid.range_stats(0, 256..512).mean(), None);
     }
-    // A flat signal does not deviate, whatever its sums round to.
+    // A flat signal has no deviation, whatever its sums round to.
     let mut flat = Pyramid::new(1, 1 << 20).unwrap();
     flat.append(0, &[&[0.1f32; 5000]]).unwrap();
     assert_eq!(flat.range_stats(0, 0..5000).deviation(), Some(0.0));

@@ -1,4 +1,4 @@
-//! The rings of one channel, and what all channels share: counts, and which samples are there.
+//! The rings of one channel, and the data that all channels share: counts, and which samples are present.
 
 use std::ops::Range;
 
@@ -28,10 +28,10 @@ struct Track<V: Value> {
     open: Stats<V>,
 }
 
-/// Sums of a node, as they are kept.
+/// Sums of a node, as stored.
 type Stored<V> = <<V as Number>::Sums as Sums>::Stored;
 
-/// Bytes that a channel keeps a sample and a node.
+/// Bytes per channel for a sample and for a node.
 pub(super) fn bytes<V: Value>() -> TrackBytes {
     TrackBytes { sample: size_of::<V>(), node: size_of::<(V, V)>() + size_of::<Stored<V>>() }
 }
@@ -49,7 +49,7 @@ impl<V: Value> ChannelTracks<V> {
             }
         };
         let raw = vec![V::default(); shape.raw_samples as usize + Self::LINE_SAMPLES];
-        // Where no border can be had, any place will do: only speed depends on it.
+        // If no aligned place exists, any place works: alignment only affects speed.
         let raw_start =
             Some(raw.as_ptr().align_offset(LINE_BYTES)).filter(|&at| at <= Self::LINE_SAMPLES).unwrap_or(0);
         ChannelTracks { raw, raw_start, levels: (0..shape.levels()).map(track).collect() }
@@ -155,7 +155,7 @@ impl<V: Value> Track<V> {
     }
 }
 
-/// How many samples each node holds: fewer than its size is a gap.
+/// Number of samples in each node: fewer than its size means a gap.
 #[derive(Debug)]
 pub(super) struct CountTracks {
     levels: Vec<(Vec<u32>, u32)>,

@@ -77,8 +77,7 @@ pub(super) struct Pen {
     other: OnceCell<Option<FontRef<'static>>>,
 }
 
-/// A font of this system that has Chinese, Japanese and Korean signs, and its place in its file; `None` where there is none.
-/// It is read once.
+/// A system font with Chinese, Japanese and Korean signs, and its index in its file; `None` if there is none. Read once.
 pub fn system_font() -> Option<(&'static [u8], u32)> {
     static FONT: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     let read = || SYSTEM_FONTS.iter().find_map(|path| std::fs::read(path).ok());

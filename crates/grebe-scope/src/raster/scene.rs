@@ -1,4 +1,4 @@
-//! What a picture is made of.
+//! The elements of a picture.
 
 use super::canvas::Rect;
 use super::theme::Color;
@@ -24,7 +24,7 @@ pub struct Lane<'a, V: Value = i16> {
     pub name: &'a str,
     /// Colour of the trace; `None` takes the theme's for the lane's place.
     pub color: Option<Color>,
-    /// What is drawn.
+    /// The trace.
     pub trace: Trace<'a, V>,
     /// Value at the lane's lower edge, in `unit`.
     pub bottom: f64,
@@ -40,17 +40,17 @@ pub struct Lane<'a, V: Value = i16> {
     pub levels: &'a [(f64, &'a str)],
 }
 
-/// What a lane draws.
+/// A trace of a lane.
 #[derive(Debug, Clone, Copy)]
 pub enum Trace<'a, V: Value = i16> {
-    /// Columns, left to right over the whole plot; gaps are marked, and what lies beyond the lane is clipped, also infinity.
+    /// Columns, left to right over the whole plot; gaps are marked, and values beyond the lane are clipped, even infinity.
     Columns(&'a [Column<V>]),
-    /// The same where samples lie wider apart than columns: the line between them is drawn, and the columns tell the gaps.
+    /// The same if samples are farther apart than columns: draws the line between them, and the gaps of the columns.
     Line(&'a [Column<V>], &'a SampleLine<V>),
     /// Several traces over each other, the last one in front.
     Layers(&'a [Layer<'a, V>]),
-    /// Rows of levels 0.0 to 1.0 in the theme's colours for levels, the first row at the top: a waterfall. 0 is nothing, and what is no
-    /// number is missing.
+    /// A waterfall: rows of levels 0.0 to 1.0 in the theme's colours for levels, the first row at the top. 0 is
+    /// empty, NaN is missing.
     Intensity {
         /// Cells per row.
         width: usize,
@@ -66,7 +66,7 @@ pub struct Layer<'a, V: Value = i16> {
     pub color: Color,
     /// Columns, left to right over the whole plot.
     pub columns: &'a [Column<V>],
-    /// The line that is drawn in their place, where samples lie wider apart than columns.
+    /// The line that replaces the columns, if samples are farther apart than columns.
     pub line: Option<&'a SampleLine<V>>,
     /// The lane's units per raw count of this trace, or per 1.0 of `f32`.
     pub scale: f64,
@@ -77,14 +77,14 @@ pub struct Layer<'a, V: Value = i16> {
 /// A dashed vertical line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cursor<'a> {
-    /// Where, on the picture's axis.
+    /// Its place on the picture's axis.
     pub at: f64,
     /// Shown at its top; may be empty.
     pub label: &'a str,
 }
 
 impl<'a, V: Value> Lane<'a, V> {
-    /// A lane of the columns' own values from `bottom` to `top`.
+    /// A lane in the columns' own values, from `bottom` to `top`.
     pub fn new(name: &'a str, trace: Trace<'a, V>, bottom: f64, top: f64) -> Lane<'a, V> {
         Lane { name, color: None, trace, bottom, top, scale: 1.0, offset: 0.0, unit: "", levels: &[] }
     }

@@ -1,13 +1,13 @@
-//! What a spectrum says of a channel and of a tone: power, occupied bandwidth, noise, distortion.
+//! Measurements of a channel and of a tone from a spectrum: power, occupied bandwidth, noise, distortion.
 //!
-//! Powers are parts of that of a full-scale tone. A window widens every line to its noise bandwidth, which is divided out of every
-//! sum of lines.
+//! Powers are parts of the power of a full-scale tone. A window widens every line to its noise bandwidth, which every
+//! sum of lines divides out.
 
 use super::Spectrum;
 use super::peaks::Peak;
 use crate::value::Value;
 
-/// A stretch of the frequency axis, in cycles per sample: as [`Spectrum::cycles_per_sample`], times the rate in hertz.
+/// A band of the frequency axis, in cycles per sample, as [`Spectrum::cycles_per_sample`]; times the rate in hertz.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -34,7 +34,7 @@ impl From<Band> for (f64, f64) {
 }
 
 impl Band {
-    /// Upper less lower edge.
+    /// Upper minus lower edge.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
@@ -45,23 +45,23 @@ impl Band {
     }
 }
 
-/// How clean a tone is, by IEEE Std 1241. All in decibels but `enob`.
+/// Purity of a tone, by IEEE Std 1241. All in decibels except `enob`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToneQuality {
     /// The highest tone.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub fundamental: Peak,
-    /// The fundamental over all that is no harmonic and no offset.
+    /// Ratio of the fundamental to everything except harmonics and offset.
     #[cfg_attr(feature = "serde", serde(with = "crate::or_word"))]
     pub snr_db: f64,
-    /// The fundamental over all else but the offset.
+    /// Ratio of the fundamental to everything except the offset.
     #[cfg_attr(feature = "serde", serde(with = "crate::or_word"))]
     pub sinad_db: f64,
-    /// All harmonics together, relative to the fundamental; `None` where they do not stand out of the noise or of what the window lets
-    /// through, or one of them falls on the fundamental or on the offset.
+    /// All harmonics together, relative to the fundamental. `None` if they are below the noise or the window's
+    /// leakage, or if one of them coincides with the fundamental or the offset.
     pub thd_db: Option<f64>,
-    /// Bits of an ideal converter of this full scale that adds as much noise and distortion.
+    /// Number of bits of an ideal converter of this full scale with the same noise and distortion.
     pub enob: f64,
 }
 
@@ -78,13 +78,13 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         power / self.noise_bandwidth_lines()
     }
 
-    /// [`band_power`](Spectrum::band_power) in dBFS; -200 where there is next to none.
+    /// [`band_power`](Spectrum::band_power) in dBFS; -200 for almost no power.
     pub fn band_power_dbfs(&self, band: Band) -> f64 {
         10.0 * self.band_power(band).max(1e-20).log10()
     }
 
-    /// The band that holds `part` (0.99 as a rule) of the power `within` a band, as much left out below as above. `None` where
-    /// there is no power, or `part` is not between 0 and 1.
+    /// The band that holds `part` (usually 0.99) of the power `within` a band, with equal power below and above it.
+    /// `None` without power, or if `part` is not between 0 and 1.
     pub fn occupied_band(&self, part: f64, within: Band) -> Option<Band> {
         let whole = self.band_power(within);
         if !(whole > 0.0 && whole.is_finite() && part > 0.0 && part < 1.0) {
@@ -92,7 +92,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         }
         let (low, high) = (self.line_of(within.low), self.line_of(within.high));
         let bandwidth = self.noise_bandwidth_lines();
-        // Where the power below reaches a part of the whole, found within the line that reaches it.
+        // Place where the power below reaches a part of the total, interpolated within its line.
         let reaches = |wanted: f64| {
             let mut below = 0.0;
             for line in self.edge_line(low)..=self.edge_line(high) {
@@ -111,9 +111,9 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         Some(Band { low: edge(reaches(outside)), high: edge(reaches(whole - outside)) })
     }
 
-    /// How far the signal in a channel lies above the noise there, in decibels, where noise is as dense as in the bands `noise`
-    /// beside it together; one whose upper edge is not above the lower counts for nothing. `None` where there is no such band, or
-    /// nothing stands out of the noise.
+    /// Ratio of the signal in a channel to its noise, in decibels, if the noise density equals that of the bands
+    /// `noise` beside it. Bands with an upper edge not above the lower do not count. `None` without any band, or if
+    /// the signal does not exceed the noise.
     pub fn channel_snr_db(&self, channel: Band, noise: &[Band]) -> Option<f64> {
         let beside = noise.iter().filter(|band| band.width() > 0.0);
         let (power, width) = beside
@@ -124,16 +124,16 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         (signal > 0.0 && noise > 0.0).then(|| 10.0 * (signal / noise).log10())
     }
 
-    /// How clean the highest tone is; harmonics are the 2nd to that of the number `harmonics`, wherever they fold to. `None` where
-    /// there is no tone, or the lines are too few to tell harmonics from each other, from the offset, and tones from noise: a fundamental
-    /// has two widths of the window's main lobe below it.
+    /// Purity of the highest tone, with harmonics from the 2nd to number `harmonics`, aliases included. `None`
+    /// without a tone, or with too few lines to separate harmonics from each other, from the offset, and from noise:
+    /// the fundamental needs two widths of the window's main lobe below it.
     ///
-    /// What the window lets through counts as noise: with [`Window::BlackmanHarris`](crate::Window::BlackmanHarris), to 90 dB below
-    /// the tone. Lines that belong to tones are taken to hold as much noise as the others.
+    /// Leakage of the window counts as noise: with [`Window::BlackmanHarris`](crate::Window::BlackmanHarris), down to
+    /// 90 dB below the tone. Lines of tones are assumed to hold as much noise as the others.
     pub fn tone_quality(&self, harmonics: u32) -> Option<ToneQuality> {
         let fundamental = self.peaks(1, -180.0).first().copied()?;
         let zero = self.zero_line() as f64;
-        // Harmonics lie as far from each other as the fundamental from the offset.
+        // The distance between harmonics equals that between the fundamental and the offset.
         let (spacing, lobe) =
             (self.lines_apart(fundamental.line, zero), self.window().half_lobe_lines() as f64);
         if spacing < 2.0 * lobe || self.is_above_a_stronger(&fundamental) {
@@ -152,7 +152,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         for line in 0..self.dbfs().len() {
             let (power, share) = (self.line_power(line), self.extent(line));
             let share = share.1 - share.0;
-            // A harmonic may stand in what is left and right of the fundamental.
+            // A harmonic may lie in the side lobes of the fundamental.
             let is_lobe = is_within(line, fundamental.line, lobe) || is_within(line, zero, lobe);
             let is_other = !is_lobe && is_harmonic(line, lobe);
             if !is_other && is_within(line, fundamental.line, reach) {
@@ -165,14 +165,14 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
                 (noise, noise_lines) = (noise + power, noise_lines + share);
             }
         }
-        // As much noise again below the tones and the offset.
+        // The same noise density is assumed below the tones and the offset.
         let all_lines = self.size() as f64 / if COMPONENTS == 1 { 2.0 } else { 1.0 };
         if noise_lines < all_lines / 4.0 {
             return None;
         }
         let density = noise / noise_lines;
         let signal = signal - density * signal_lines;
-        // The sum of so many lines of noise deviates by about this much from its mean.
+        // The standard deviation of the sum of these lines of noise.
         let noise_below = density * distortion_lines;
         let deviation = noise_below * (2.0 / (distortion_lines * self.levels.count as f64).max(1.0)).sqrt();
         let is_distorted = distortion - noise_below > DEVIATIONS_MIN * deviation;
@@ -185,7 +185,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         let are_alone = harmonics.clone().all(|number| is_alone(line_of_harmonic(number)));
         let thd_db =
             Some(db(distortion / signal)).filter(|thd| is_distorted && are_alone && *thd > TONE_FLOOR_DB);
-        // In powers of a full-scale sine, whose ideal quantisation noise is 2^-2N / 1.5.
+        // In powers of a full-scale sine, whose ideal quantization noise is 2^-2N / 1.5.
         let noise_and_distortion = (noise + distortion) / self.noise_bandwidth_lines();
         (signal > 0.0).then(|| ToneQuality {
             fundamental,
@@ -196,8 +196,8 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         })
     }
 
-    /// Whether a line below a peak of real samples is higher, and not for the offset: a tone too near to 0 Hz to be a peak, of which the peak may be
-    /// a harmonic.
+    /// Whether a line below a peak of real samples is higher, but not because of the offset: a tone too close to 0 Hz
+    /// to be a peak, of which the peak may be a harmonic.
     fn is_above_a_stronger(&self, peak: &Peak) -> bool {
         if COMPONENTS == 2 {
             return false;
@@ -210,25 +210,25 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         })
     }
 
-    /// The place of a frequency, in lines.
+    /// Converts a frequency to a place in lines.
     fn line_of(&self, cycles_per_sample: f64) -> f64 {
         let ends = if COMPONENTS == 1 { (0.0, 0.5) } else { (-0.5, 0.5) };
         cycles_per_sample.clamp(ends.0, ends.1) * self.size() as f64 + self.zero_line() as f64
     }
 
-    /// The line that a place lies in.
+    /// The line that contains a place.
     fn edge_line(&self, place: f64) -> usize {
         (place.round().max(0.0) as usize).min(self.dbfs().len() - 1)
     }
 
-    /// From where to where a line reaches: the first and the last of real samples reach half as far.
+    /// Extent of a line: the first and the last of real samples extend half as far.
     fn extent(&self, line: usize) -> (f64, f64) {
         let at = line as f64;
         let (left, right) = (at - 0.5, at + 0.5);
         if COMPONENTS == 1 { (left.max(0.0), right.min(self.size() as f64 / 2.0)) } else { (left, right) }
     }
 
-    /// Power of a line. That of an offset is twice that of the sine of its amplitude.
+    /// Power of a line. An offset has twice the power of a sine of its amplitude.
     fn line_power(&self, line: usize) -> f64 {
         let is_end = COMPONENTS == 1 && (line == 0 || line + 1 == self.dbfs().len());
         f64::from(self.levels.power[line]) * if is_end { 2.0 } else { 1.0 }
@@ -238,7 +238,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         self.transform.noise_bandwidth_lines()
     }
 
-    /// The frequency at which one beyond half the rate is seen.
+    /// The alias of a frequency beyond half the rate.
     fn folded(&self, cycles_per_sample: f64) -> f64 {
         let wrapped = cycles_per_sample - cycles_per_sample.round();
         if COMPONENTS == 1 { wrapped.abs() } else { wrapped }
@@ -249,7 +249,7 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
         if COMPONENTS == 1 { apart } else { apart.min(self.size() as f64 - apart) }
     }
 
-    /// How far from a tone its window is still seen, in lines.
+    /// Distance from a tone at which its window is still visible, in lines.
     fn tone_reach(&self) -> f64 {
         let most = (self.size() / 64).clamp(self.window().half_lobe_lines(), TONE_REACH_MAX);
         let is_seen = |&lines: &usize| self.window().lobe_db(lines as f64 + 0.5) > TONE_FLOOR_DB;
@@ -257,9 +257,9 @@ impl<V: Value, const COMPONENTS: usize> Spectrum<V, COMPONENTS> {
     }
 }
 
-/// What noise may add to a sum of its lines by chance, in standard deviations of that sum.
+/// Limit for the random part of a sum of noise lines, in standard deviations of that sum.
 const DEVIATIONS_MIN: f64 = 5.0;
-/// Of levels of neighbouring lines.
+/// Tolerance of levels of neighbouring lines.
 const TOLERANCE_DB: f64 = 0.5;
 const TONE_FLOOR_DB: f64 = -100.0;
 const TONE_REACH_MAX: usize = 100;

@@ -22,7 +22,7 @@ pub enum Sides {
     Two,
 }
 
-/// The `count` highest peaks of the levels of a spectrum, the highest first: what [`Spectrum::peaks`](crate::Spectrum::peaks) says of its own.
+/// The `count` highest peaks of a spectrum's levels, in descending order, as [`Spectrum::peaks`](crate::Spectrum::peaks).
 pub fn find_peaks(dbfs: &[f32], sides: Sides, window: Window, count: usize, floor_dbfs: f32) -> Vec<Peak> {
     let reach = window.half_lobe_lines();
     let mut found: Vec<Peak> = Vec::with_capacity(count + 1);

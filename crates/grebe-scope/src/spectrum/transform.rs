@@ -10,7 +10,7 @@ use super::Window;
 use crate::error::{Error, Result};
 use crate::value::Value;
 
-/// Power of the lines of one stretch of samples: full scale has power 1, as [`Spectrum`](crate::Spectrum) counts it.
+/// Power of the lines of one block of samples: full scale has power 1, as in [`Spectrum`](crate::Spectrum).
 ///
 /// ```
 /// use grebe_scope::{PowerTransform, Window};
@@ -29,7 +29,7 @@ pub struct PowerTransform {
     weights: Vec<f32>,
 }
 
-/// How samples become lines.
+/// The transform of real or complex samples.
 enum Plan {
     Real {
         plan: Arc<dyn RealToComplex<f32>>,
@@ -74,7 +74,7 @@ impl PowerTransform {
         transform
     }
 
-    /// Sets the amplitude of full scale; ignores what is no positive number.
+    /// Sets the amplitude of full scale; ignores values that are not positive.
     pub fn set_full_scale(&mut self, full_scale: f64) {
         if !(full_scale > 0.0 && full_scale.is_finite()) {
             return;
@@ -104,7 +104,7 @@ impl PowerTransform {
         }
     }
 
-    /// Lines of white noise that have the power which it has in one line: 1 for no window, 1.5 for Hann's.
+    /// Number of white-noise lines whose power one line collects: 1 without a window, 1.5 for Hann.
     pub fn noise_bandwidth_lines(&self) -> f64 {
         let (sum, squares) = self.weights.iter().fold((0.0, 0.0), |(sum, squares), &weight| {
             let weight = f64::from(weight);
@@ -113,15 +113,15 @@ impl PowerTransform {
         squares * self.size as f64 / (sum * sum)
     }
 
-    /// Writes the power of each line. `q` is empty for real samples, and `zero` the value that stands for nothing. `false`, with
-    /// `power` as it was, for samples that are infinite or not a number, or fewer than a transform has.
+    /// Writes the power of each line. `q` is empty for real samples; `zero` is the value of silence. Returns `false`,
+    /// and leaves `power` unchanged, for samples that are infinite or NaN, or fewer than a transform needs.
     pub fn power<V: Value>(&mut self, first: &[V], q: &[V], zero: f32, power: &mut [f32]) -> bool {
         let Some([low, high]) = self.transform(first, q, zero) else { return false };
         power.iter_mut().zip(low.iter().chain(high)).for_each(|(power, line)| *power = line.norm_sqr());
         true
     }
 
-    /// Lines by rising frequency, in two parts; `None` as [`power`](Self::power) says.
+    /// Lines by rising frequency, in two parts; `None` as in [`power`](Self::power).
     pub(super) fn transform<V: Value>(
         &mut self,
         first: &[V],
@@ -141,7 +141,8 @@ impl PowerTransform {
                     *input = (sample.to_f32() - zero) * weight;
                 }
                 plan.process_with_scratch(input, lines, scratch).ok()?;
-                // The zero line and the one at half the rate have no mirror image: their amplitude is half the doubled one.
+                // The zero line and the one at half the rate have no mirror image, so their amplitude is half of the
+                // doubled one.
                 let last = lines.len() - 1;
                 lines[0] *= 0.5f32;
                 lines[last] *= 0.5f32;
@@ -153,7 +154,7 @@ impl PowerTransform {
                     *line = Complex::new((i.to_f32() - zero) * weight, (q.to_f32() - zero) * weight);
                 }
                 plan.process_with_scratch(lines, scratch);
-                // Negative frequencies come in the upper half.
+                // Negative frequencies are in the upper half.
                 let (positive, negative) = lines.split_at(lines.len() / 2);
                 Some([negative, positive])
             }
@@ -177,6 +178,6 @@ fn check_size(size: usize) -> Result<()> {
 }
 
 fn all_finite<V: Value>(samples: &[V]) -> bool {
-    // Without an early end, which would keep it from being vector code.
+    // Without an early exit, which would prevent vector code.
     !samples.iter().fold(false, |any, sample| any | !sample.to_f32().is_finite())
 }

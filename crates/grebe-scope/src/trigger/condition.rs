@@ -1,4 +1,4 @@
-//! What to trigger on, from the condition to comparators and what their bits mean.
+//! Trigger conditions, their comparators, and the meaning of the comparators' bits.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ pub enum Slope {
     Either,
 }
 
-/// On which side of the level a pulse lies.
+/// The side of the level on which a pulse lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Polarity {
     /// Above the level.
@@ -36,7 +36,8 @@ pub enum Passage {
     Leaves,
 }
 
-/// What to trigger on. Levels and hysteresis are values of the stream (raw counts of `i16`), widths and times are samples.
+/// A trigger condition. Levels and hysteresis are values of the stream (raw counts for `i16`), widths and times are
+/// in samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition<V: Value = i16> {
     /// Rising: a sample at or above `level` after one below `level - hysteresis`. Falling: a sample at or below
@@ -46,7 +47,7 @@ pub enum Condition<V: Value = i16> {
         slope: Slope,
         /// Level to cross.
         level: V,
-        /// How far the signal must have gone back before it counts again.
+        /// Distance that the signal must return before it counts again.
         hysteresis: V::Distance,
     },
     /// The end of a pulse whose width lies in `samples`. The signal is high from a sample at or above `level` to
@@ -80,7 +81,7 @@ pub enum Condition<V: Value = i16> {
         low: V,
         /// Upper edge of the window.
         high: V,
-        /// How far inside counts as inside.
+        /// Distance inside the edges that counts as inside.
         hysteresis: V::Distance,
     },
     /// No crossing in either direction for `samples` samples after the last one (crossings as for `PulseWidth`).
@@ -108,7 +109,7 @@ impl<V: Value> Condition<V> {
     }
 }
 
-/// What the comparator bits mean.
+/// Meaning of the comparator bits.
 #[derive(Debug, Clone)]
 pub(super) enum Rule {
     Rises,
@@ -120,7 +121,7 @@ pub(super) enum Rule {
     Dropout(u64),
 }
 
-/// What a trigger is made of for one condition.
+/// The parts of a trigger for one condition.
 pub(super) struct Setup<V: Value> {
     pub(super) rule: Rule,
     pub(super) primary: Comparator<V>,

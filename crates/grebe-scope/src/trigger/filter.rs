@@ -4,12 +4,12 @@ use crate::error::{Error, Result};
 use crate::simd::min_max;
 use crate::value::Value;
 
-/// A filter of first order in front of a comparator. The baseline is the signal behind a low-pass: the low-pass returns it
+/// A first-order filter before a comparator. The baseline is the output of a low-pass: the low-pass returns it
 /// (`HF reject` of bench scopes), the high-pass returns the signal without it (`LF reject`).
 ///
-/// The high-pass swings around 0, and levels count from there. It passes a sample that is infinite or not a number as it is. The
-/// low-pass keeps its value there. Neither lets such a sample move the baseline. The low-pass delays a slow slope by
-/// `1 / (2 pi corner)` samples.
+/// The output of the high-pass is centred at 0, and levels count from there. It passes an infinite or NaN sample
+/// unchanged. The low-pass keeps its value there. Neither lets such a sample move the baseline. The low-pass delays a
+/// slow slope by `1 / (2 pi corner)` samples.
 ///
 /// ```
 /// use grebe_scope::{Condition, Slope, Trigger, TriggerFilter};

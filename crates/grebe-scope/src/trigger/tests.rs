@@ -113,7 +113,7 @@ fn reference(condition: &Condition, first: u64, samples: &[i16]) -> Found {
     found.into_iter().map(|(index, slope)| (first + index, slope)).collect()
 }
 
-/// Signals that sit on thresholds, jump by the full range, creep, and stand still.
+/// Signals that stay at thresholds, jump by the full range, creep, and stand still.
 fn signals() -> impl Strategy<Value = Vec<i16>> {
     let near = proptest::collection::vec(-6i16..7, 1..400);
     let wild = proptest::collection::vec(prop_oneof![Just(i16::MIN), Just(i16::MAX), any::<i16>()], 1..300);
@@ -293,7 +293,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// A sample that is not a number passes no level: it is as if the one before it had come again, but for time.
+    /// A NaN sample crosses no level: the state is as if the previous sample repeated, and time passes.
     #[test]
     fn not_a_number_changes_no_state(samples in signals(), condition in conditions(), holes in any::<u64>()) {
         let is_hole = |place: usize| place > 0 && holes >> (place % 64) & 1 != 0;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// What a histogram asks of each kind of value.
+/// Operations of a histogram on each kind of value.
 pub trait Bins: Sized {
     /// Sum of the samples of a bin.
     type Sum: Copy + Debug + Send + Default;
@@ -14,7 +14,7 @@ pub trait Bins: Sized {
     fn span(min: Self, max: Self) -> f64;
     /// Counts the finite samples in bins of equal height from `min` to `max`.
     fn count(samples: &[Self], min: Self, max: Self, bins: &mut [(u64, Self::Sum)]);
-    /// Whether two levels differ by so much that edges can lie between them.
+    /// Whether two levels differ enough for edges between them.
     fn are_apart(base: f64, top: f64) -> bool;
 }
 
@@ -84,7 +84,7 @@ impl Bins for f32 {
     }
 
     fn are_apart(base: f64, top: f64) -> bool {
-        // Sums of equal samples are exact: a level is no other for having been averaged.
+        // Sums of equal samples are exact, so averaging does not change a level.
         top > base
     }
 }

@@ -1,8 +1,8 @@
-//! Values less a baseline.
+//! Values minus a baseline.
 
-/// What a baseline asks of each kind of value.
+/// Operations of a high-pass filter on each kind of value.
 pub trait HighPass: Sized {
-    /// `sample - baseline`, as near as there is a value.
+    /// `sample - baseline`, rounded to a possible value.
     fn less(sample: Self, baseline: Self) -> Self;
     /// Sum and number of the finite ones of at most 64 samples.
     fn sum_finite(samples: &[Self]) -> (f64, u32);

@@ -1,25 +1,25 @@
-//! Levels that a comparator compares with.
+//! Levels for comparators.
 
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
 
 use crate::simd::{IntegerThresholds, Kernels, RealThresholds};
 
-/// The arithmetic of levels: sums and differences may lie beyond the range of samples, and are then never, or always, passed.
+/// Arithmetic of levels. Sums and differences may lie beyond the range of samples; they are then passed never, or always.
 pub trait Levels: Kernels {
-    /// Distance of two values, not negative: what a hysteresis is given in.
+    /// Distance between two values, not negative: the type of a hysteresis.
     type Distance: Copy + Debug + Send + Default + PartialEq;
     /// A level, a distance, and sums of them.
     type Level: Copy + Debug + Send + PartialOrd + Add<Output = Self::Level> + Sub<Output = Self::Level>;
-    /// A level is a boundary between what is at or above it and what is below: this one has `value` above it.
+    /// A level separates the values at or above it from those below. This one has `value` above it.
     fn level(value: Self) -> Self::Level;
-    /// A distance as one.
+    /// Converts a distance to a level.
     fn distance(distance: Self::Distance) -> Self::Level;
-    /// The next level: what is at or above it is more than `level`, and what is below it is `level` or less.
+    /// The next level: values at or above it are greater than `level`, values below it are `level` or less.
     fn next(level: Self::Level) -> Self::Level;
-    /// The lowest level that is not below `value`, or as near as there is one.
+    /// The lowest level not below `value`, or the nearest possible one.
     fn level_up(value: f64) -> Self::Level;
-    /// The highest level that is not above `value`, or as near as there is one.
+    /// The highest level not above `value`, or the nearest possible one.
     fn level_down(value: f64) -> Self::Level;
     /// Above is `sample >= high`, below is `sample < low`.
     fn thresholds(high: Self::Level, low: Self::Level) -> Self::Thresholds;

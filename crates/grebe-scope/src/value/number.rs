@@ -1,4 +1,4 @@
-//! What is common to the two kinds of samples.
+//! Common properties of the two kinds of samples.
 
 use std::fmt::{Debug, Display};
 
@@ -6,7 +6,7 @@ use super::sums::{IntegerSums, RealSums, Sums};
 
 /// A sample as a number: `i16` or `f32`.
 pub trait Number: Copy + Default + PartialOrd + Debug + Display + Send + Sync + 'static {
-    /// What is added up of samples.
+    /// Sums over samples.
     type Sums: Sums;
     /// Not above any value.
     const LOWEST: Self;
@@ -23,7 +23,7 @@ pub trait Number: Copy + Default + PartialOrd + Debug + Display + Send + Sync + 
     /// The value, exact.
     fn to_f32(self) -> f32;
 
-    /// The nearest value; what is beyond the range becomes its end, not-a-number stays one or becomes 0.
+    /// The nearest value. Values beyond the range become its end; NaN stays NaN or becomes 0.
     fn from_f64(value: f64) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Sums over samples, and what they say: mean, RMS, deviation.
+//! Sums over samples, with mean, RMS and deviation.
 
 use std::fmt::Debug;
 
@@ -7,12 +7,12 @@ use std::fmt::Debug;
 pub struct IntegerSums {
     /// Sum of the samples.
     pub sum: i64,
-    /// Sum of the squares of the samples: 2^34 of them at full scale are more than 64 bits hold.
+    /// Sum of the squares of the samples: 2^34 squares at full scale exceed 64 bits.
     pub sum_sq: u128,
 }
 
-/// Sums of the finite ones of some `f32`, in `f64`. A square is exact; a sum is right to about 2 in 10^16 of the sum of the
-/// magnitudes, and where a stream is cut into blocks may change its last digits.
+/// Sums of the finite values of some `f32`, in `f64`. A square is exact; a sum is accurate to about 2 in 10^16 of the
+/// sum of the magnitudes, so the cut of a stream into blocks may change its last digits.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RealSums {
     /// Sum of the finite samples.
@@ -23,21 +23,21 @@ pub struct RealSums {
     pub not_finite: u64,
 }
 
-/// What both kinds of sums yield. `count` is the number of samples, finite or not; `None` where no finite one is among them.
+/// Results of both kinds of sums. `count` is the number of samples, finite or not; `None` without a finite one.
 pub trait Sums: Copy + Debug + Default + PartialEq + Send + Sync {
-    /// The same as a tuple: of tuples `vec!` takes zeros from the system as they are, without touching the memory.
+    /// The stored form, a tuple: for tuples of zeros, `vec!` takes zeroed pages from the system without touching them.
     type Stored: Copy + Debug + Default + Send + Sync;
-    /// As it is kept.
+    /// Converts to the stored form.
     fn store(self) -> Self::Stored;
-    /// From how it was kept.
+    /// Converts from the stored form.
     fn restore(stored: Self::Stored) -> Self;
-    /// Sum, sum of squares, and samples that are in neither: to be kept elsewhere.
+    /// Sum, sum of squares, and the number of samples in neither, to be stored elsewhere.
     fn totals(&self) -> (f64, f64, u64);
-    /// From sums that were kept elsewhere.
+    /// From stored sums.
     fn of(sum: f64, sum_sq: f64, not_finite: u64) -> Self;
-    /// Adds those of further samples.
+    /// Adds the sums of further samples.
     fn merge(&mut self, other: &Self);
-    /// Samples that are in no sum.
+    /// Number of samples in no sum.
     fn not_finite(&self) -> u64;
     /// Mean.
     fn mean(&self, count: u64) -> Option<f64>;
@@ -50,7 +50,7 @@ pub trait Sums: Copy + Debug + Default + PartialEq + Send + Sync {
 impl Sums for IntegerSums {
     type Stored = (i64, u64);
 
-    /// As those of a node, which has 2^24 samples at most, fit.
+    /// Sums of a node, which has at most 2^24 samples, fit.
     #[inline]
     fn store(self) -> (i64, u64) {
         (self.sum, self.sum_sq as u64)
@@ -89,7 +89,7 @@ impl Sums for IntegerSums {
 
     fn deviation(&self, count: u64) -> Option<f64> {
         let (n, sum) = (i128::from(count), i128::from(self.sum));
-        // In whole numbers, so that a large offset does not eat the digits of a small deviation: of up to 2^48 samples.
+        // In integers, up to 2^48 samples, so that a large offset does not cost the digits of a small deviation.
         let exact =
             i128::try_from(self.sum_sq).ok().and_then(|sum_sq| n.checked_mul(sum_sq)?.checked_sub(sum * sum));
         let (mean, mean_sq) = (self.mean(count)?, self.mean_sq(count)?);
@@ -150,12 +150,12 @@ impl Sums for RealSums {
     fn deviation(&self, count: u64) -> Option<f64> {
         let (mean, mean_sq) = (self.mean(count)?, self.mean_sq(count)?);
         let variance = mean_sq - mean * mean;
-        // The sums of equal samples differ by their rounding; a sample of 24 bits cannot deviate by so little.
+        // The sums of equal samples differ by their rounding; a 24-bit sample cannot deviate by that little.
         Some(if variance > mean_sq * ROUNDING { variance.sqrt() } else { 0.0 })
     }
 }
 
-/// Of a variance beside the mean square: a step of the last of 24 bits is 60 million times the root of this.
+/// Limit of the variance relative to the mean square: a step of the last of 24 bits is 60 million times the root of this.
 const ROUNDING: f64 = 1e-15;
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn sums_of_a_day_at_full_scale_say_the_rms_that_it_has() {
-        // Of 2^46 samples by turns at both ends of the range: twenty hours at 1 GS/s.
+        // 2^46 samples that alternate between both ends of the range: twenty hours at 1 GS/s.
         let mut sums = IntegerSums { sum: -1, sum_sq: (1 << 30) + 32_767 * 32_767 };
         for _ in 0..45 {
             let half = sums;

@@ -1,4 +1,4 @@
-// The page of `grebe serve`: token and view come in the fragment, which no server and no log ever sees.
+// The page of `grebe serve`. Token and view are in the URL's fragment, which browsers never send.
 
 import { attach } from "./embed.js";
 
@@ -7,7 +7,7 @@ const said = new URLSearchParams(location.hash.slice(1));
 const given = said.get("token");
 if (given !== null) {
   keep(given);
-  // Out of sight, and out of what is copied from the address bar.
+  // Removes the token from the address bar, and from copies of it.
   said.delete("token");
   history.replaceState(null, "", said.size > 0 ? `#${said}` : location.pathname);
 }
@@ -16,17 +16,17 @@ attach(/** @type {HTMLElement} */ (document.getElementById("scope")), { token: g
 // Another view's link, opened in this tab.
 addEventListener("hashchange", () => location.reload());
 
-/** Loaded anew, the page shows the source that was chosen. @param {number} source */
+/** After a reload, the page shows the selected source. @param {number} source */
 function stay(source) {
   history.replaceState(null, "", source > 1 ? `#source=${source}` : location.pathname);
 }
 
-/** For as long as the tab is open. @param {string} token */
+/** Kept while the tab is open. @param {string} token */
 function keep(token) {
   try {
     sessionStorage.setItem(KEY, token);
   } catch {
-    // A frame of another page may keep nothing: it works, and asks again when it is loaded anew.
+    // In a frame of another page, storage may be blocked: the page works, but asks for the token again.
   }
 }
 

@@ -54,7 +54,7 @@ impl Subscriber {
     /// Joins the stream with this name at its newest batch.
     ///
     /// # Errors
-    /// There is no such stream ([`Error::NoStream`]), or its producer refuses.
+    /// The stream does not exist ([`Error::NoStream`]), or its producer refuses.
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, Error> {
         let socket = reach(name, options)?;
         let hello = Message::Hello(Hello {

@@ -40,7 +40,7 @@ use crate::transport::{ByteStream, Carrier, is_text, listen};
 impl Scheme for TextStream {
     const WRITTEN: &'static str = "serial:PORT";
     const OTHERWISE: &'static str =
-        "is no stream of lines: write serial:PORT, or ?format=text, as in pipe:?format=text";
+        "is not a stream of lines: write serial:PORT, or ?format=text, as in pipe:?format=text";
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         let (name, query) = name.split_once('?').unwrap_or((name, ""));
@@ -77,7 +77,7 @@ impl Scheme for TextStream {
         let source = match &self.carrier {
             Carrier::Udp(at) => {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
-                notify(Notice::UnseenLoss("lines have no numbers: what is lost on the way"));
+                notify(Notice::UnseenLoss("lines have no numbers: losses on the way"));
                 let datagrams = Datagrams::new(receiver);
                 let drops = datagrams.kernel_drops();
                 let source = TextSource::new(datagrams, |_| Ok(true), self.clone()).loses_unseen();

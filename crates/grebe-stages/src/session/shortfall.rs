@@ -1,10 +1,10 @@
-//! Samples that are missing by the clock: losses that no counter of a stream tells.
+//! Samples that are missing by the clock: losses that no counter of a stream shows.
 
 use std::sync::Arc;
 
 use grebe_frame::{Description, Header, StreamAnnotation};
 
-/// Compares the samples that came with those that are due by this machine's clock.
+/// Compares the received samples with the number due by this machine's clock.
 ///
 /// ```text
 ///  lead = samples that came - rate * time; the highest of each quarter of a second counts: what is late catches up
@@ -30,14 +30,14 @@ pub(crate) struct Shortfall {
     /// By [`arriving_ns`](Self::arriving_ns).
     low_since_ns: Option<u64>,
     missing: f64,
-    /// The lead once the stream had begun, with what was missing.
+    /// Lead after the start of the stream, plus the samples missing by then.
     begin_lead: f64,
-    /// Its sender sends as fast as it is read, or at its own pace: the clock says nothing.
+    /// The sender sends as fast as it is read, or at its own pace, so the clock proves nothing.
     is_unpaced: bool,
     marked: Marked,
 }
 
-/// Where the stream says what is missing.
+/// Annotations of the missing samples.
 #[derive(Debug, Default)]
 struct Marked {
     missing: u64,
@@ -46,8 +46,8 @@ struct Marked {
 }
 
 impl Shortfall {
-    /// After a read: how many samples per channel of the stream have come by now, gaps that were told included, at the rate of `next`
-    /// (0: unknown). Says in the description what was found missing, from the next sample on. Returns how many are missing in all.
+    /// Call after each read. `samples` is the number received per channel, known gaps included, at the rate of `next`
+    /// (0: unknown). Annotates newly missing samples in the description of the next sample. Returns the total missing.
     pub(crate) fn after_read(
         &mut self,
         now_ns: u64,
@@ -109,7 +109,7 @@ impl Shortfall {
         if lead <= self.ceiling {
             return;
         }
-        // What is there after all was late.
+        // Samples that arrive after all were late.
         if lead - self.ceiling > least {
             self.missing -= self.missing.min(lead - self.ceiling);
         }
@@ -142,8 +142,8 @@ impl Shortfall {
         rounded(self.missing as u64)
     }
 
-    /// Says in the description of the samples from this index on what has been found missing since the last such place. Places get rarer
-    /// as the stream goes on.
+    /// Annotates, from this index on, the samples that were found missing since the last annotation. Annotations get
+    /// rarer as the stream continues.
     fn mark(&mut self, first_sample_index: u64, description: &mut Option<Arc<Description>>) {
         let missing = self.missing as u64;
         let (Some(new), Some((begin_ns, _))) = (missing.checked_sub(self.marked.missing), self.begin) else {
@@ -188,17 +188,17 @@ const COMMENT: &str =
 const SLOT_NS: u64 = 250_000_000;
 /// A reader that stood still for longer had no time to catch up meanwhile.
 const STEP_MAX_NS: u64 = 200_000_000;
-/// A stream begins with what waited for its reader, and devices begin slowly.
+/// A stream starts with the samples that waited for its reader, and devices start slowly.
 const SETTLE_NS: u64 = 1_000_000_000;
 const STAYS_NS: u64 = 2_000_000_000;
-/// How far crystals are off.
+/// Frequency error of crystals.
 const DRIFT: f64 = 150e-6;
-/// Less is no loss: buffers of senders and of the system.
+/// A smaller jump is not a loss: senders and the system buffer.
 const LEAST_S: f64 = 0.05;
 const LEAST_SAMPLES: f64 = 3.0;
-/// Whatever catches up faster than this is late.
+/// Samples that catch up faster than this are late.
 const CATCHES_UP: f64 = 0.02;
-/// Nothing that is made by a clock is further ahead of it.
+/// Maximum lead of a stream that a clock paces.
 const AHEAD_S: f64 = 1.0;
 const PLACES: u64 = 16;
 const ANNOTATIONS_MAX: usize = 8;
@@ -223,7 +223,8 @@ mod tests {
             Self { shortfall, rate_hz, now_ms: 5_000, sent: 0.0, waiting: 0.0, came: 0.0 }
         }
 
-        /// For so long samples are made, `ppm` faster than stated; this share of them goes on, and all that waits is read, or nothing.
+        /// Makes samples for `seconds`, `ppm` faster than stated. `share` of them arrive; the reader takes all of
+        /// them, or none.
         fn run(&mut self, seconds: f64, ppm: f64, share: f64, is_read: bool) -> &mut Self {
             for _ in 0..(seconds * 1e3 / STEP_MS as f64) as u64 {
                 self.now_ms += STEP_MS;
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn bursts_a_slow_start_and_a_reader_that_stands_still_lose_nothing() {
         let mut path = Path::new(2.4e6);
-        // What waits from before, and a device that makes nothing for some seconds after its first samples.
+        // A backlog at the start, and a device that pauses for some seconds after its first samples.
         path.came = 3e6;
         path.run(0.1, 0.0, 1.0, true);
         path.now_ms += 4_000;
@@ -297,7 +298,7 @@ mod tests {
             path.run(1.5, 30.0, 1.0, false).run(0.02, 30.0, 1.0, true);
         });
         assert_eq!(path.missing(), 0.0);
-        // What waits comes over a link that is a little faster than the stream.
+        // A backlog arrives over a link that is a little faster than the stream.
         path.run(3.0, 30.0, 1.0, false);
         for _ in 0..1_000 {
             path.run(STEP_MS as f64 * 1e-3, 30.0, 1.0, false);

@@ -210,7 +210,7 @@ fn two_chunks_that_are_told_alike_cost_a_stretch_that_is_sent_again() {
         .unwrap();
     let told = tell(&basis, sizes());
     let pieces = plan(&told, &new);
-    assert_eq!(data_bytes(&pieces), 0, "it is taken for the one that is there");
+    assert_eq!(data_bytes(&pieces), 0, "the colliding chunk counts as equal");
     let (made, again) = rebuild(&basis, &told, &pieces, &new);
     assert_eq!((made, again.len(), again[0].clone()), (vec![0; 100], 1, 0..100), "and is not");
     let told = tell(&basis, ChunkSizes::from_byte(AVERAGE_LOG2).unwrap());

@@ -65,7 +65,7 @@ fn a_sender_is_held_to_what_it_has_offered() {
     ] {
         let ground = Ground::new();
         let report = take(&ground, stream).unwrap();
-        assert!(report.left_out[0].why.contains("more comes of it"), "{what}: {report:?}");
+        assert!(report.left_out[0].why.contains("larger than the offer"), "{what}: {report:?}");
         assert!(!ground.destination().join("a").exists(), "{what}");
     }
 }

@@ -305,7 +305,7 @@ impl<'a> Choosing<'a> {
         if !receiving.options.force {
             let what = match there.kind {
                 Kind::Directory => "a directory",
-                Kind::File | Kind::Symlink => "something that is no directory",
+                Kind::File | Kind::Symlink => "something that is not a directory",
                 Kind::Special => "a device, a socket or a named pipe",
             };
             let path = receiving.directories.path_of(at.place, name);

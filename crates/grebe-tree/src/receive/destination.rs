@@ -53,7 +53,7 @@ pub(super) fn look(path: &Path) -> Result<Found> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let above = above(path);
             if !above.is_dir() {
-                let why = "there is no such directory; make it first";
+                let why = "directory not found; make it first";
                 return Err(Error::Destination { path: above, why });
             }
             // A dangling link counts as an existing name.
@@ -107,7 +107,7 @@ impl Found {
             Self::Unfinished if !gets_name => (path.to_path_buf(), None, false),
             Self::Directory { .. } => (path.to_path_buf(), None, false),
             Self::Other if !gets_name => {
-                let why = "it is no directory; name a directory, or one file as the source";
+                let why = "it is not a directory; name a directory, or one file as the source";
                 return Err(Error::Destination { path: path.to_path_buf(), why });
             }
             Self::Unfinished | Self::Other | Self::Nothing { .. } if gets_name => {

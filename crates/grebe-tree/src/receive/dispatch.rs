@@ -76,7 +76,7 @@ impl Dispatch<'_> {
                     return Ok(());
                 }
                 Kind::Failed => return Err(Error::Peer { what: words(&frame.body) }),
-                _ => return Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
+                _ => return Err(Error::Malformed { what: "a message at the wrong time" }),
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn finish(receiving: &Receiving, chosen: &Chosen, is_complete: bool) 
         }
         chosen.deletions.remove(receiving);
     } else if !chosen.deletions.is_empty() {
-        let why = "nothing that is only here is removed (--delete), because something was left out";
+        let why = "--delete removes nothing, because some files were skipped";
         receiving.leave_out(b".".to_vec(), why.to_owned());
     }
     if receiving.options.dry_run {

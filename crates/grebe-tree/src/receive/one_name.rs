@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(met(&["STRASSE", "straße"], false), [pair("STRASSE", "straße")]);
         assert_eq!(met(&["a", "b", "ab", "no.PNG"], false), []);
         assert_eq!(met(&["logo", "Logo"], true), [pair("logo", "Logo")]);
-        assert_eq!(met(&["Logo", "Logo"], true), [], "the same name is no other one");
+        assert_eq!(met(&["Logo", "Logo"], true), [], "the same name does not conflict");
         let mut met = Met::default();
         assert!(
             met.meet(1, b"A", false).is_none() && met.meet(2, b"a", false).is_none(),

@@ -87,7 +87,7 @@ struct Parts<'a> {
     open: HashMap<EntryId, Part>,
     /// Files with data copied from a basis. The sender waits for a result, even if they cannot be written.
     from_basis: HashSet<EntryId>,
-    /// Files of which some or all data is to be sent again.
+    /// Files with data that must be sent again.
     asked: HashSet<EntryId>,
     buffer: Vec<u8>,
     notes: Sender<Note>,
@@ -165,7 +165,7 @@ impl Parts<'_> {
                     None => offset >= part.prefix && is_in_file(offset, content.len() as u64),
                 };
                 if !is_expected {
-                    let what = "a piece of a file that came already, or behind the end of any";
+                    let what = "a piece that came already, or is beyond the end of any file";
                     return Err(Error::Malformed { what });
                 }
                 part.write(offset, &body[content])
@@ -173,22 +173,22 @@ impl Parts<'_> {
             RecordKind::Blocks { log2 } => {
                 let own = part.blocks.as_ref().map(|blocks| blocks.map.blocks.log2);
                 if !is_first || own != Some(log2) {
-                    return Err(Error::Malformed {
-                        what: "blocks of another length, or of what came already",
-                    });
+                    return Err(Error::Malformed { what: "blocks of another length, or that came already" });
                 }
                 Ok(())
             }
             RecordKind::Block { number } => match part.came(self.receiving, number) {
                 Some(written) => written,
-                None => return Err(Error::Malformed { what: "a block that came already, or is none" }),
+                None => {
+                    return Err(Error::Malformed { what: "a block that came already, or does not exist" });
+                }
             },
             RecordKind::Copy { offset, run } => {
                 if offset < part.prefix || part.blocks.is_some() {
                     return Err(Error::Malformed { what: "a piece of a file that came already" });
                 }
                 let basis = self.receiving.bases.get(id);
-                let basis = basis.ok_or(Error::Malformed { what: "chunks of a file that were not told" })?;
+                let basis = basis.ok_or(Error::Malformed { what: "unknown chunks of a file" })?;
                 let stretch = {
                     let (map, run) = basis.place_of(&run);
                     map.stretch(run.first, run.chunks)
@@ -197,7 +197,7 @@ impl Parts<'_> {
                     stretch.ok_or(Error::Malformed { what: "chunks that the file there does not have" })?;
                 let bytes = stretch.end - stretch.start;
                 if !is_in_file(offset, bytes) {
-                    return Err(Error::Malformed { what: "a piece behind the end of any file" });
+                    return Err(Error::Malformed { what: "a piece beyond the end of any file" });
                 }
                 if self.receiving.is_too_much(&part.file, offset + bytes) {
                     self.failed(id, &is_too_much());
@@ -226,10 +226,10 @@ impl Parts<'_> {
                     .as_ref()
                     .is_some_and(|blocks| !blocks.map.is_whole() || blocks.map.blocks.bytes != bytes)
                 {
-                    return Err(Error::Malformed { what: "a file that ends before all of it came" });
+                    return Err(Error::Malformed { what: "a file that ends too early" });
                 }
                 if bytes < part.prefix {
-                    return Err(Error::Malformed { what: "a file that is shorter than what came of it" });
+                    return Err(Error::Malformed { what: "a file that is shorter than its received part" });
                 }
                 if !part.wrong.stretches.is_empty() {
                     return self.ask_again(id);
@@ -270,7 +270,7 @@ impl Parts<'_> {
         let asked = self.open.values().filter(|part| part.wrong.is_asked).count();
         let Some(part) = self.open.get_mut(&id) else { return Ok(()) };
         if part.wrong.is_asked {
-            return Err(Error::Malformed { what: "a file without stretches that were asked for" });
+            return Err(Error::Malformed { what: "a file without the requested stretches" });
         }
         let file = part.file.clone();
         let word = if part.wrong.stretches.len() <= WITHOUT_MAX && asked < ASKED_MAX {

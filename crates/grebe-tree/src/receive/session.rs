@@ -73,7 +73,7 @@ pub(super) struct Counters {
 }
 
 impl Session {
-    #[allow(clippy::too_many_arguments, reason = "called once, with what the session has found out")]
+    #[allow(clippy::too_many_arguments, reason = "called once, with all parts of the session")]
     pub(super) fn new(
         options: Options,
         destination: Destination,

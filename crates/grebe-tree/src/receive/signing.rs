@@ -118,10 +118,10 @@ pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
             }
         };
         let Some(basis) = receiving.bases.get(refine.id) else {
-            return receiving.fail(Error::Malformed { what: "stretches of a file that was not told" });
+            return receiving.fail(Error::Malformed { what: "stretches of an unknown file" });
         };
         if basis.is_refined.swap(true, Ordering::Relaxed) {
-            return receiving.fail(Error::Malformed { what: "stretches that were asked for twice" });
+            return receiving.fail(Error::Malformed { what: "stretches that were requested twice" });
         }
         match tell_stretches(receiving, &basis, &refine) {
             Ok(Some(())) => {}

@@ -117,7 +117,7 @@ impl Stranger {
 
 /// Reason for refusing a file that exceeds the offer.
 pub(super) fn is_too_much() -> io::Error {
-    io::Error::other("more comes of it than was offered")
+    io::Error::other("it is larger than the offer")
 }
 
 /// Reason for refusing a name that exists.

@@ -79,7 +79,7 @@ impl Volume {
             Of::Time => (time_step_ns.is_some(), "times, and contents are compared instead"),
         };
         if !is_kept && !self.told[of as usize].swap(true, Ordering::Relaxed) {
-            tell(format!("its file system keeps no {what} (said once)"));
+            tell(format!("its file system does not store {what} (reported once)"));
         }
         is_kept
     }

@@ -180,7 +180,7 @@ impl Comparing {
             return Ok(None);
         }
         let comparison = self.files.get_mut(&part.id);
-        let comparison = comparison.ok_or(Error::Malformed { what: "a signature that nobody asked for" })?;
+        let comparison = comparison.ok_or(Error::Malformed { what: "a signature without a request" })?;
         let added = match &mut comparison.awaited {
             Awaited::Signature { sizes, chunks, told, writes_along } => {
                 // Only a peer that supports both sends this.
@@ -202,7 +202,7 @@ impl Comparing {
             }
             Awaited::Threads => return Err(Error::Malformed { what: "more of a signature that was whole" }),
         };
-        let added = added.ok_or(Error::Malformed { what: "a signature that is none" })?;
+        let added = added.ok_or(Error::Malformed { what: "an invalid signature" })?;
         comparison.signature_bytes += added * CHUNK_BYTES;
         self.signature_bytes += added * CHUNK_BYTES;
         if self.signature_bytes > SIGNATURE_BYTES_MAX {
@@ -239,7 +239,7 @@ impl Comparing {
         let Some(comparison) = self.files.get_mut(&part.id) else { return Ok(None) };
         let Some((sizes, told)) = &comparison.early else { return Ok(None) };
         let read = read_piece(&part.piece, *sizes, 0);
-        let read = read.ok_or(Error::Malformed { what: "a signature that is none" })?;
+        let read = read.ok_or(Error::Malformed { what: "an invalid signature" })?;
         comparison.signature_bytes += read.len() * CHUNK_BYTES;
         self.signature_bytes += read.len() * CHUNK_BYTES;
         if self.signature_bytes > SIGNATURE_BYTES_MAX {
@@ -300,7 +300,7 @@ impl Comparing {
             MadeWord::Without(stretches) if stretches.iter().all(|stretch| stretch.end <= before.bytes) => {
                 Ok(Some((file, How::Stretches(before, stretches))))
             }
-            MadeWord::Without(_) => Err(Error::Malformed { what: "stretches behind the end of a file" }),
+            MadeWord::Without(_) => Err(Error::Malformed { what: "stretches beyond the end of a file" }),
         }
     }
 

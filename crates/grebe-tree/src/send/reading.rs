@@ -18,8 +18,7 @@ use crate::system::{self, Metadata, next_stretch, read_at, reason, regular};
 use crate::wire::{DataWriter, GROUP_BYTES, ShortHash, short};
 
 /// Reason for not sending a file that would replace another one.
-pub(crate) const KEPT: &str =
-    "another file of this name is there; move it away, or let it be replaced (--overwrite)";
+pub(crate) const KEPT: &str = "another file of this name exists; move it away, or replace it (--overwrite)";
 
 /// Maximum attempts to read a file that keeps changing.
 const TRIES: u32 = 3;

@@ -89,7 +89,7 @@ impl Refine {
         let sizes = sizes.ok_or(Error::Malformed { what: "chunks of a length that none has" })?;
         let count = reader.varint()?;
         if count > GAPS_MAX as u64 {
-            return Err(Error::Malformed { what: "more stretches than are told again" });
+            return Err(Error::Malformed { what: "too many repeated stretches" });
         }
         let mut stretches = Vec::new();
         for _ in 0..count {

@@ -63,7 +63,7 @@ impl DataFrame {
         };
         if *hash != short(&blake3::hash(rest)) {
             return Err(Error::Malformed {
-                what: "content that is not what was read there: memory or a disk is broken",
+                what: "content that differs from the read data: memory or a disk is broken",
             });
         }
         let (mut records, mut reader, mut last) = (Vec::new(), Reader::new(rest), 0);

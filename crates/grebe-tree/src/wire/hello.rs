@@ -107,12 +107,12 @@ impl Hello {
     pub(crate) fn agree(ours: Option<&Options>, theirs: &Self, our_role: Role) -> Result<Options> {
         Self::differ(theirs, our_role)?;
         if theirs.is_offer {
-            return Err(Error::Roles { what: "the other end knows nothing of this one" });
+            return Err(Error::Roles { what: "the other end does not expect this one" });
         }
         match (ours, &theirs.options) {
             (Some(options), None) | (None, Some(options)) => Ok(options.clone()),
-            (None, None) => Err(Error::Roles { what: "neither end was told how to copy" }),
-            (Some(_), Some(_)) => Err(Error::Roles { what: "both ends were told how to copy" }),
+            (None, None) => Err(Error::Roles { what: "neither end has copy options" }),
+            (Some(_), Some(_)) => Err(Error::Roles { what: "both ends have copy options" }),
         }
     }
 
@@ -120,7 +120,7 @@ impl Hello {
     pub(crate) fn agree_on_offer(theirs: &Self, our_role: Role) -> Result<()> {
         Self::differ(theirs, our_role)?;
         if !theirs.is_offer || theirs.options.is_some() || theirs.is_contents || theirs.is_local {
-            return Err(Error::Roles { what: "the other end makes no offer, and takes none" });
+            return Err(Error::Roles { what: "the other end neither makes nor takes offers" });
         }
         Ok(())
     }

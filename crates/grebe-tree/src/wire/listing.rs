@@ -241,9 +241,7 @@ impl State {
             3 => {
                 let back = reader.varint()?;
                 let to = id.checked_sub(back).filter(|_| back > 0);
-                EntryKind::HardLink {
-                    to: to.ok_or(Error::Malformed { what: "a link to what is not there yet" })?,
-                }
+                EntryKind::HardLink { to: to.ok_or(Error::Malformed { what: "a link to a later entry" })? }
             }
             4 => EntryKind::Itself,
             _ => return Err(Error::Malformed { what: "a name of an unknown kind" }),

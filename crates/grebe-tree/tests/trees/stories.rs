@@ -96,7 +96,7 @@ fn whatever_is_cut_off_is_finished_by_the_same_copy() {
         assert_same(from.path(), into.path());
         assert!(!into.path().join(".grebe-partial").exists(), "seed {seed}");
     }
-    assert!(resumed_bytes > 10_000_000, "parts were gone on with: {resumed_bytes}");
+    assert!(resumed_bytes > 10_000_000, "parts were resumed: {resumed_bytes}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The annotations of a stream: those that it says, and what people who look at it changed.
+//! The annotations of a stream: its own, with the changes that viewers made.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,27 +7,27 @@ use std::sync::Arc;
 use grebe_frame::{AnnotationEdit, StreamAnnotation};
 use serde::{Deserialize, Serialize};
 
-/// Which annotations a list has.
+/// Selects the annotations of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AnnotationQuery {
-    /// Those with all of these words in their label or comment.
+    /// Words that the label or comment must contain.
     pub(crate) words: String,
-    /// Where more match than a list has: those next to this sample.
+    /// If more match than fit into a list: those nearest to this sample.
     pub(crate) around: u64,
 }
 
-/// Annotations of all of the stream, by their start.
+/// Annotations of the whole stream, ordered by start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AnnotationList {
     /// At most [`AnnotationList::ROWS_MAX`].
     pub(crate) rows: Vec<StreamAnnotation>,
-    /// How many of those that match come before.
+    /// Number of matching annotations before the first row.
     pub(crate) before: u64,
-    /// All that match, and all that there are.
+    /// Number of matching annotations.
     pub(crate) matching: u64,
-    /// All that there are.
+    /// Number of all annotations.
     pub(crate) all: u64,
 }
 
@@ -36,16 +36,16 @@ impl AnnotationList {
     pub(crate) const ROWS_MAX: usize = 200;
 }
 
-/// What is known of a stream's annotations.
+/// All annotations of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Annotations {
-    /// Said by the stream, that which was heard last at the end.
+    /// From the stream, the newest last.
     said: VecDeque<Arc<StreamAnnotation>>,
-    /// Made by people here.
+    /// Made by viewers here.
     own: Vec<Arc<StreamAnnotation>>,
-    /// Said by the stream, and removed or replaced: it may say them again.
+    /// From the stream, and removed or replaced here. The stream may repeat them.
     removed: Vec<StreamAnnotation>,
-    /// The list that was made last.
+    /// The last list.
     listed: Option<(AnnotationQuery, Arc<AnnotationList>)>,
 }
 
@@ -55,7 +55,7 @@ impl Annotations {
         Annotations { said, ..Annotations::default() }
     }
 
-    /// Takes what is not known yet: a description says again what the one before said.
+    /// Takes annotations of a description, which repeats those of the previous one.
     pub(super) fn learn(&mut self, said: &[StreamAnnotation]) {
         for annotation in said {
             let is_known = self.said.iter().rev().take(LOOK_BACK).any(|known| annotation.is_again(known));
@@ -70,7 +70,7 @@ impl Annotations {
         }
     }
 
-    /// Makes a change; one to what is not there changes nothing.
+    /// Applies a change. A change to a missing annotation does nothing.
     pub(crate) fn edit(&mut self, edit: &AnnotationEdit) {
         self.listed = None;
         match edit {
@@ -107,11 +107,11 @@ impl Annotations {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<StreamAnnotation>> {
-        // The newest first, and those made here before others.
+        // The newest first, and own annotations before others.
         self.own.iter().rev().chain(self.said.iter().rev())
     }
 
-    /// Those of a picture.
+    /// The annotations of a picture.
     pub(super) fn shown_in(&self, window: &Range<f64>) -> Vec<Arc<StreamAnnotation>> {
         let is_inside = |annotation: &&Arc<StreamAnnotation>| {
             annotation.first_sample_index as f64 <= window.end
@@ -120,7 +120,7 @@ impl Annotations {
         self.all().filter(is_inside).take(SHOWN_MAX).cloned().collect()
     }
 
-    /// Those that reach into these samples.
+    /// The annotations that overlap these samples.
     pub(super) fn within(&self, range: &Range<u64>) -> Vec<StreamAnnotation> {
         let is_inside = |it: &&Arc<StreamAnnotation>| {
             it.first_sample_index < range.end && it.end_index() > range.start
@@ -132,7 +132,7 @@ impl Annotations {
         inside
     }
 
-    /// A list of them.
+    /// Lists annotations.
     pub(crate) fn list(&mut self, query: &AnnotationQuery) -> Arc<AnnotationList> {
         if let Some((_, list)) = self.listed.as_ref().filter(|(of, _)| of == query) {
             return Arc::clone(list);
@@ -161,10 +161,10 @@ impl Annotations {
     }
 }
 
-/// The newest are kept.
+/// Older annotations are dropped.
 const SAID_MAX: usize = 16_384;
 const OWN_MAX: usize = 16_384;
-/// Those of a picture; and as many as can be said twice in a row.
+/// Maximum per picture; also the number that a stream may repeat.
 const SHOWN_MAX: usize = 256;
 const LOOK_BACK: usize = 2 * grebe_frame::Description::ANNOTATIONS_MAX;
 
@@ -195,7 +195,7 @@ mod tests {
         all.learn(&[note(10, "a"), note(30, "b"), note(40, "c")]);
         assert_eq!(labels(&mut all, "", 0), "renamed mine c");
         assert_eq!(labels(&mut all, "NA re", 0), "renamed");
-        // It is taken back.
+        // An undo.
         all.edit(&edit.undone());
         all.edit(&AnnotationEdit::Add(note(30, "b")));
         assert_eq!(labels(&mut all, "", 0), "a mine b c");

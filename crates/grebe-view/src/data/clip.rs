@@ -1,13 +1,13 @@
-//! Whether a signal was cut off at an end of the range of its samples.
+//! Detects signals that were cut off at an end of the samples' range.
 
 use grebe_scope::{Column, ColumnGrid};
 
 use crate::data::samples::Kind;
 use crate::data::tracks::Track;
 
-/// Whether two neighbouring samples of the columns stand at the same of the two `ends` of the range. One alone may just have come
-/// that far, as the peak of a signal that was made for the whole range; a signal that is cut off stays there. Where samples are no
-/// longer held singly, one is enough.
+/// Whether two neighbouring samples stand at the same end of the range. A single sample may be the peak of a signal
+/// that uses the whole range, but a clipped signal stays at the end. Where the history has only extremes, one sample
+/// is enough.
 pub(crate) fn is_clipped<K: Kind>(
     track: Track<'_, K>,
     ends: (K, K),
@@ -20,7 +20,7 @@ pub(crate) fn is_clipped<K: Kind>(
     for (_, number) in columns.iter().zip(first_column..).filter(|(column, _)| is_at_end(column, ends)) {
         let span = grid.span(number);
         for block in span.start / BLOCK_SAMPLES..=(span.end - 1) / BLOCK_SAMPLES {
-            // So many touches of one sample each: it is not cut off.
+            // Too many single touches: the signal is not clipped.
             let Some(left) = looks.checked_sub(1) else { return false };
             looks = left;
             let mut extremes = [Column::OUTSIDE];
@@ -39,7 +39,7 @@ fn is_at_end<K: Kind>(column: &Column<K>, (low, high): (K, K)) -> bool {
 
 fn stays_at_end<K: Kind>(track: Track<'_, K>, (low, high): (K, K), block: u64) -> bool {
     let (mut is_held, mut stays) = (false, false);
-    // With one more on either side: neighbours lie in two blocks too.
+    // Include one more sample on either side, because neighbours may lie in two blocks.
     let start = (block * BLOCK_SAMPLES).saturating_sub(1);
     track.samples(start..(block + 1) * BLOCK_SAMPLES + 1, |_, samples| {
         is_held = true;
@@ -50,7 +50,7 @@ fn stays_at_end<K: Kind>(track: Track<'_, K>, (low, high): (K, K), block: u64) -
 }
 
 const BLOCK_SAMPLES: u64 = 256;
-/// Bounds what a picture costs the data path: some 2 ms for eight channels, and only where samples reach an end.
+/// Bounds the cost for the data path: about 2 ms for eight channels, and only if samples reach an end.
 const LOOKS_MAX: u32 = 4096;
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use crate::data::viewport::Viewport;
     use crate::testing::batch;
 
-    /// Whether each of two channels of 100,000 samples is called clipped, in windows of so many seconds at 1 kS/s.
+    /// Whether each of two channels of 100,000 samples counts as clipped, in windows of `span` seconds at 1 kS/s.
     fn clipped(budget: usize, span: f64, value: impl Fn(usize, u64) -> i16) -> [bool; 2] {
         let mut core = ScopeCore::new(budget);
         for block in 0..200 {

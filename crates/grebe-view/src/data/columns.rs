@@ -1,4 +1,4 @@
-//! The columns of a picture: where they lie, and what is in them.
+//! The columns of a picture: their places and their values.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::data::samples::{Kind, drawn};
 use crate::data::tracks::Track;
 use crate::data::viewport::{Viewport, Window, columns_max};
 
-/// Where the columns of a picture lie.
+/// Places of a picture's columns.
 pub(crate) struct Extent {
     pub(crate) grid: ColumnGrid,
     pub(crate) columns: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Of `lanes` lanes of a history that covers the indices `all`.
+    /// For `lanes` lanes of a history that covers the indices `all`.
     pub(crate) fn of(
         viewport: &Viewport,
         lanes: usize,
@@ -40,7 +40,7 @@ impl Extent {
             && window == Window::Latest
             && first_column > grid.column_at(all.start) as i64
         {
-            // All fits but for a part of a column: a picture of a whole file shows the whole.
+            // A part of a column may be missing, so that a picture of a whole file shows all of it.
             grid = ColumnGrid::new(span_samples / (columns as f64 - 1.0).max(1.0));
             first_column = end_column(all, grid, window) - columns as i64;
         }
@@ -53,12 +53,12 @@ impl Extent {
         }
     }
 
-    /// The samples that it shows.
+    /// The visible samples.
     pub(crate) fn window(&self) -> Range<f64> {
         self.left_index..self.left_index + self.span_samples
     }
 
-    /// The columns of a lane. `ends` are those of the range of its samples, where it has any.
+    /// The columns of a lane. `ends` is the range of its samples, if it has one.
     pub(crate) fn lane<K: Kind>(
         &self,
         lane: LaneId,
@@ -91,7 +91,7 @@ impl Extent {
     }
 }
 
-/// The sample at an index, where it is still held singly.
+/// The sample at an index, if the history still holds it.
 pub(crate) fn sample_at<K: Kind>(track: Track<'_, K>, index: u64) -> Option<f64> {
     let mut found = None;
     track.samples(index..index.saturating_add(1), |_, samples| found = samples.first().copied());
@@ -103,7 +103,7 @@ fn drawn_line<K: Kind>(line: SampleLine<K>) -> SampleLine<f32> {
     SampleLine { spans: line.spans, samples: samples.collect() }
 }
 
-/// The mean of what is visible, in raw counts; 0 where nothing is.
+/// Mean of the visible samples in raw counts; 0 without samples.
 fn mean<K: Kind>(track: Track<'_, K>, window: Range<f64>) -> f64 {
     let range = window.start.max(0.0) as u64..window.end.max(0.0) as u64;
     track.pyramid.range_stats(track.place, range).mean().unwrap_or(0.0)

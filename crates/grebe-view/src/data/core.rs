@@ -1,4 +1,4 @@
-//! The scope without a thread or a clock: batches in, pictures out.
+//! The scope without a thread or a clock: it takes batches and returns pictures.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,9 +17,9 @@ use crate::data::recording::Recording;
 use crate::data::told::{Change, ChangeMark, Told};
 use crate::data::viewport::{Viewport, default_span};
 
-/// Keeps the history of one stream within a budget and answers viewports of it.
+/// Keeps the history of one stream within a budget, and answers viewports.
 ///
-/// The caller says what time it is, in nanoseconds of the monotonic clock.
+/// The caller passes the time, in nanoseconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub struct ScopeCore {
     budget_bytes: usize,
@@ -27,7 +27,7 @@ pub struct ScopeCore {
     history: Option<Box<dyn History>>,
     stream: Option<StreamInfo>,
     told: Told,
-    /// What the history was told of it.
+    /// The description that the history knows.
     described: Option<Arc<Description>>,
     /// The last gaps, oldest first, and the number of the next.
     gaps: VecDeque<GapMark>,
@@ -37,7 +37,7 @@ pub struct ScopeCore {
     flow: FlowMeter,
     transit: TransitMeter,
     newest_ts_ns: u64,
-    /// Of the frame with that stamp.
+    /// First sample index of the frame with that time stamp.
     newest_first_index: u64,
     newest_arrival_ns: u64,
 }
@@ -48,7 +48,7 @@ impl ScopeCore {
         ScopeCore { budget_bytes, ..ScopeCore::default() }
     }
 
-    /// The scope of a recording, which looks at no more of it than a picture needs.
+    /// A scope of a recording. It reads only the samples that a picture needs.
     ///
     /// # Errors
     /// [`ScopeError::OutOfMemory`].
@@ -73,13 +73,13 @@ impl ScopeCore {
         })
     }
 
-    /// Looks whether a recording grew, or is known better: whether a picture would be another.
+    /// Checks whether the recording grew or has better summaries. Returns whether pictures would change.
     pub(crate) fn refresh(&mut self) -> bool {
         self.history.as_mut().is_some_and(|history| history.refresh())
     }
 
-    /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted and not drawn; a sender that began
-    /// again begins a new picture.
+    /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted, but not drawn. A restarted
+    /// sender starts a new picture.
     ///
     /// # Errors
     /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`], when a stream begins.
@@ -88,7 +88,7 @@ impl ScopeCore {
         for frame in batch.frames() {
             let header = frame.header();
             if self.is_ended && !header.is_end_of_stream() {
-                // The next stream: its clock may be another machine's, and older.
+                // The next stream may have the older clock of another host.
                 self.tracker.forget();
             }
             let arrival = self.tracker.arrive(&header);
@@ -112,7 +112,7 @@ impl ScopeCore {
         Ok(())
     }
 
-    /// As much of the newest frame's header as times follow from.
+    /// The fields of the newest frame's header that give times.
     fn newest_header(&self) -> Header {
         Header {
             producer_ts_ns: self.newest_ts_ns,
@@ -126,12 +126,12 @@ impl ScopeCore {
         self.is_ended = true;
     }
 
-    /// What `viewport` shows at `now_ns`.
+    /// The picture for `viewport` at `now_ns`.
     pub fn answer(&mut self, viewport: &Viewport, now_ns: u64) -> Picture {
         self.answer_for(Viewer::default(), viewport, now_ns)
     }
 
-    /// The same for one of several who look, each with a trigger and averages of its own.
+    /// The same for one of several viewers, each with its own trigger and averages.
     pub(crate) fn answer_for(&mut self, viewer: Viewer, viewport: &Viewport, now_ns: u64) -> Picture {
         let span = viewport.span.unwrap_or_else(|| default_span(self.stream.map_or(0.0, |s| s.rate_hz)));
         let mut picture = Picture {
@@ -159,7 +159,7 @@ impl ScopeCore {
         picture.axis_points = self.told.axis_near(window.end);
         picture.changes = self.told.changes_in(&window);
         picture.annotations = {
-            // A waterfall shows more than the traces.
+            // A waterfall shows more time than the traces.
             let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref());
             let before = waterfall.map_or(window.start, |it| window.end - it.span_samples);
             self.told.annotations.shown_in(&(window.start.min(before)..window.end))
@@ -169,13 +169,13 @@ impl ScopeCore {
         picture
     }
 
-    /// Makes a change to what is labelled.
+    /// Applies a change to the annotations.
     pub(crate) fn annotate(&mut self, edit: &AnnotationEdit) {
         self.told.annotations.edit(edit);
     }
 
-    /// The samples of a stretch, as far as the history still holds each of them; at most the newest 2^24 per channel, and as many as
-    /// its viewer may have.
+    /// Copies the samples of a range that the history still holds: at most the newest 2^24 per channel, and at most
+    /// the limit of the viewer.
     pub(crate) fn extract(&mut self, viewer: Viewer, wanted: WantedExtract) -> Extract {
         let (Some(stream), Some(history)) = (self.stream, &mut self.history) else {
             return Extract::default();
@@ -184,7 +184,7 @@ impl ScopeCore {
         Extract { streams: self.streams, ..extract }.told(&self.told, &self.newest_header())
     }
 
-    /// A viewer looks no more.
+    /// Forgets a viewer.
     pub(crate) fn forget(&mut self, viewer: Viewer) {
         if let Some(history) = &mut self.history {
             history.forget(viewer);
@@ -201,7 +201,7 @@ impl ScopeCore {
     ) -> Result<(), ScopeError> {
         let channels = header.channel_count as usize;
         let is_other_rate = self.stream.is_some_and(|stream| {
-            // The end of a stream may come without its rate.
+            // The last frame of a stream may lack the rate.
             header.block_length_samples > 0 && stream.rate_hz != header.sample_rate_hz
         });
         if matches!(arrival, Arrival::First | Arrival::Restart) || is_other_rate {
@@ -262,7 +262,7 @@ impl ScopeCore {
         match &mut self.history {
             history if channels == 0 => *history = None,
             Some(history) if history.is_for(format, channels) => history.clear(),
-            // Frees the old one first: two do not fit into the budget.
+            // Free the old history first: two exceed the budget.
             history => {
                 *history = None;
                 *history = Some(history_for(format, channels, self.budget_bytes)?);

@@ -1,4 +1,4 @@
-//! Copies samples out of the history: to be computed with, or saved to files.
+//! Copies samples out of the history, for computations or files.
 
 use std::ops::Range;
 
@@ -10,43 +10,43 @@ use crate::data::samples::Kind;
 use crate::data::told::Told;
 use crate::data::tracks::{Runs, Tracks};
 
-/// Samples of all channels, as far as the history still holds each of them.
+/// Samples of all channels, as far as the history still holds them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Extract {
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
-    /// What the samples were in their stream.
+    /// Sample format of the stream.
     pub format: SampleFormat,
-    /// The stretch that was asked for, as absolute sample indices.
+    /// The requested range, as absolute sample indices.
     pub range: Range<u64>,
-    /// What each vector of a run is: real channels, or I and Q of complex ones by turns.
+    /// Type of each vector of a run: a real channel, or alternately I and Q of a complex one.
     pub lanes: Vec<LaneId>,
-    /// Stretches without a gap, oldest first.
+    /// Ranges without a gap, oldest first.
     pub runs: Vec<ExtractRun>,
-    /// What was said of these samples, each from its first sample on, as a recording has it: with when that was made. Without
-    /// annotations.
+    /// Descriptions of these samples, each valid from its first sample on, with the time at which that was made.
+    /// Without annotations.
     pub descriptions: Vec<Description>,
-    /// Stretches of the stream that somebody labelled, as far as they reach into it.
+    /// Annotations that overlap the range.
     pub annotations: Vec<StreamAnnotation>,
-    /// Absolute sample indices of triggers within it.
+    /// Absolute sample indices of triggers within the range.
     pub triggers: Vec<f64>,
-    /// The samples that were held singly when these were copied, gaps included; nothing is said of what comes from elsewhere.
+    /// The range that the history held at that time, gaps included. Empty for samples from another host.
     pub held: Range<u64>,
-    /// Streams that had begun by then: samples of another number are of another stream.
+    /// Number of streams up to that time. Samples with another number belong to another stream.
     pub streams: u64,
 }
 
-/// A stretch of which samples are wanted.
+/// A request for samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WantedExtract {
     /// As absolute sample indices.
     pub(crate) range: Range<u64>,
-    /// The newest so many samples at most, of all lanes together.
+    /// Maximum number of samples, all lanes together. The newest are kept.
     pub(crate) samples_max: u64,
 }
 
 impl WantedExtract {
-    /// Its part of a stream of so many lanes.
+    /// The part of the range within the limit, for a stream of `lanes` lanes.
     pub(crate) fn range_of(&self, lanes: usize) -> Range<u64> {
         let Range { start, end } = self.range;
         let most = (self.samples_max / lanes.max(1) as u64).min(SAMPLES_MAX);
@@ -60,7 +60,7 @@ impl From<Range<u64>> for WantedExtract {
     }
 }
 
-/// Samples that follow each other without a gap.
+/// Consecutive samples without a gap.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExtractRun {
     /// Absolute index of the first sample.
@@ -69,12 +69,12 @@ pub struct ExtractRun {
     pub samples: ExtractSamples,
 }
 
-/// Samples as the scope keeps them: those of real channels of 8 and 16 bits as `i16`, others as `f32`.
+/// Samples as the scope keeps them: `i16` for real channels of 8 and 16 bits, else `f32`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExtractSamples {
     /// 8 or 16 bits, as they came.
     I16(Vec<Vec<i16>>),
-    /// Others, rounded to 24 bits where they had more; those of cu8 less 127.5.
+    /// Others, rounded to 24 bits; those of cu8 minus 127.5.
     F32(Vec<Vec<f32>>),
 }
 
@@ -86,7 +86,7 @@ impl Default for ExtractSamples {
 
 impl ExtractSamples {
     /// Samples per lane.
-    #[expect(clippy::len_without_is_empty, reason = "a run without a sample is none")]
+    #[expect(clippy::len_without_is_empty, reason = "a run always has samples")]
     pub fn len(&self) -> usize {
         match self {
             ExtractSamples::I16(lanes) => lanes.first().map_or(0, Vec::len),
@@ -94,7 +94,7 @@ impl ExtractSamples {
         }
     }
 
-    /// The sample at a place of a lane.
+    /// A sample, by lane and by place in the run.
     pub(crate) fn value(&self, lane: usize, place: usize) -> Option<f64> {
         match self {
             ExtractSamples::I16(lanes) => lanes.get(lane)?.get(place).map(|&sample| sample.into()),
@@ -104,7 +104,7 @@ impl ExtractSamples {
 }
 
 impl Extract {
-    /// Whether the stream's samples may be other ones: those of f64, and those of i32 that have more than 24 bits, were rounded.
+    /// Whether samples may differ from the stream's: f64 and long i32 samples are rounded to 24 bits.
     pub fn is_rounded(&self) -> bool {
         let has_more = |value: &f32| value.abs() >= EXACT_BELOW;
         let values = self.runs.iter().filter_map(|run| match &run.samples {
@@ -118,7 +118,7 @@ impl Extract {
         }
     }
 
-    /// With what was said of its samples.
+    /// Adds the descriptions of the samples.
     pub(crate) fn told(mut self, told: &Told, newest: &Header) -> Extract {
         let indices =
             |run: &ExtractRun| run.first_sample_index..run.first_sample_index + run.samples.len() as u64;
@@ -165,7 +165,7 @@ impl Extract {
         let (mut copied, mut runs) = (Runs::default(), Vec::new());
         for track in lanes.iter().filter_map(|&lane| tracks.track(lane)) {
             copied.copy(track, range.clone());
-            // What is missing is missing in all channels.
+            // A gap is in all channels at the same time.
             runs.resize_with(copied.iter().count(), || (0, Vec::new()));
             for (run, (first_sample_index, samples)) in runs.iter_mut().zip(copied.iter()) {
                 run.0 = first_sample_index;
@@ -184,9 +184,9 @@ impl Extract {
     }
 }
 
-/// Per channel.
+/// Limit per channel.
 const SAMPLES_MAX: u64 = 1 << 24;
-/// Below it every whole number is an `f32`, and no other was rounded to it.
+/// Below it, every integer is an exact `f32`, and no other value rounds to it.
 const EXACT_BELOW: f32 = 16_777_216.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The data side of a scope: takes batches, and makes at most sixty pictures per second.
+//! The data side of a scope: it takes batches, and makes at most sixty pictures per second.
 
 use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageError, monotonic_ns};
 use grebe_frame::Batch;
@@ -8,10 +8,10 @@ use crate::data::core::ScopeCore;
 use crate::data::link::{DataSide, ScopeLink};
 use crate::data::recording::Recording;
 
-/// A scope to be fed from any thread; [`ScopeStage`] is the same as a stage of a graph.
+/// A scope that any thread can feed. [`ScopeStage`] is the same as a stage of a graph.
 #[derive(Debug)]
 pub struct ScopeFeed {
-    /// `None` once the link has it.
+    /// `None` once the link owns it.
     core: Option<ScopeCore>,
     side: DataSide,
 }
@@ -38,14 +38,14 @@ impl ScopeFeed {
         Ok(())
     }
 
-    /// Makes a picture for each front end that waits for one. To be called while no data arrives.
+    /// Makes a picture for each front end that waits for one. Call it while no data arrives.
     pub fn idle(&mut self) {
         if let Some(core) = &mut self.core {
             self.side.answer_all(core, PICTURE_INTERVAL_NS, monotonic_ns());
         }
     }
 
-    /// The stream is over: hands its history to the links, so that the front ends go on showing it.
+    /// Ends the stream: hands its history to the links, so that the front ends can still show it.
     pub fn finish(&mut self) {
         if let Some(mut core) = self.core.take() {
             core.end();
@@ -55,7 +55,7 @@ impl ScopeFeed {
 }
 
 impl Drop for ScopeFeed {
-    /// As [`finish`](ScopeFeed::finish), where nobody called it.
+    /// As [`finish`](ScopeFeed::finish), if the caller did not.
     fn drop(&mut self) {
         self.finish();
     }
@@ -64,7 +64,7 @@ impl Drop for ScopeFeed {
 /// A sink that shows its stream.
 ///
 /// It never waits for its front end, so it keeps up with any stream that one core can reduce to columns. Give it a
-/// `drop_oldest` queue: where it cannot keep up, the stream is not held up. When the stream is over, the front end keeps
+/// `drop_oldest` queue, so that a slow scope does not delay the stream. After the end of the stream, the front end keeps
 /// the history.
 ///
 /// ```
@@ -127,9 +127,9 @@ impl Stage for ScopeStage {
     }
 }
 
-/// A scope of a recording of any size, as the only stage of a graph: it reads what pictures need.
+/// A scope of a recording of any size, as the only stage of a graph: it reads the samples that pictures need.
 ///
-/// Its front end's [`ScopeLink`] is the same as that of a stream: all of a recording is there from the start.
+/// Its [`ScopeLink`] works as for a stream, but the whole recording is there from the start.
 #[derive(Debug)]
 pub struct RecordingScope {
     core: ScopeCore,
@@ -159,7 +159,7 @@ impl Stage for RecordingScope {
             self.look_interval_ns = LOOK_INTERVAL_NS;
             if self.core.refresh() {
                 self.side.renew();
-                // Somebody waits for what a picture lacks.
+                // A picture lacks samples, and a viewer waits for them.
                 self.look_interval_ns = SOON_NS;
             }
         }
@@ -169,9 +169,9 @@ impl Stage for RecordingScope {
 }
 
 const BATCHES_PER_STEP: usize = 64;
-/// How often a recording is looked at: whether it grew, or is known better.
+/// Interval of checks whether a recording grew or has better summaries.
 const LOOK_INTERVAL_NS: u64 = 250_000_000;
-/// A little under the tenth of a second after which the stage is called again.
+/// A little under 0.1 s, after which the runtime calls the stage again.
 const SOON_NS: u64 = 90_000_000;
 /// A little under a sixtieth of a second, so that a display of 60 Hz is never one interval late.
 const PICTURE_INTERVAL_NS: u64 = 15_000_000;
@@ -186,7 +186,7 @@ mod tests {
         Viewport { span: Some(0.1), ..Viewport::latest(10) }
     }
 
-    /// Lets the sixtieth of a second pass that lies between two pictures.
+    /// Waits for the minimum interval between two pictures.
     fn pause() {
         std::thread::sleep(std::time::Duration::from_millis(16));
     }
@@ -241,7 +241,7 @@ mod tests {
     fn a_new_picture_wakes_the_face_and_closing_does_too() {
         let (mut feed, link) = ScopeFeed::new(1 << 20);
         let (wake, woken) = std::sync::mpsc::channel();
-        // The feed's end wakes once more, when nobody listens.
+        // The feed's end wakes once more, when the receiver is gone.
         link.on_picture(move || {
             let _ = wake.send(());
         });

@@ -1,4 +1,4 @@
-//! A search of all that is held of a stream, between who asks for it and the thread that looks.
+//! A search of a stream's whole history, with an end for the requester and an end for the searching thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,49 +9,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
 
-/// What is looked for.
+/// A search request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sought {
-    /// As `grebe find` has it behind `--trigger`: `edge --level 0.5`.
+    /// The arguments of `grebe find --trigger`, such as `edge --level 0.5`.
     pub words: String,
-    /// What the numbers of each channel stand for, to who says the levels; beyond the last: counts.
+    /// Scale of each channel, for levels in units; channels beyond the last count in raw counts.
     #[serde(default, with = "pairs")]
     pub scales: Vec<Scale>,
 }
 
-/// Something that was found.
+/// A found event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundEvent {
-    /// Absolute index of its first sample; of missing samples, of the first behind them.
+    /// Absolute index of its first sample; for missing samples, of the first sample after them.
     pub index: u64,
-    /// How long it lasts, or how many samples are missing; 0: a moment.
+    /// Its duration, or the number of missing samples; 0: an instant.
     pub length_samples: u64,
-    /// Where; `None`: in all of them.
+    /// Its lane; `None`: all lanes.
     pub lane: Option<LaneId>,
 }
 
-/// Looks for events in all that is held of a stream. Clones are the same.
+/// Searches the whole history of a stream. Clones share one finder.
 #[derive(Clone)]
 pub struct Finder(Arc<dyn Fn(Sought) -> Finding + Send + Sync>);
 
-/// A search that was begun. Dropping it ends it.
+/// A running search. Dropping it cancels the search.
 pub struct Finding(Arc<Shared>);
 
-/// The end of a search that looks. Dropping it says that the search is over.
+/// The searching end. Dropping it ends the search.
 pub struct FindingSide(Arc<Shared>);
 
-/// What became of a search since it was asked last.
+/// Progress of a search since the last call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindingNews {
-    /// What was found since, at most [`Finding::EVENTS_MAX`] all in all: the first.
+    /// New events. A search lists at most the first [`Finding::EVENTS_MAX`].
     pub events: Vec<FoundEvent>,
-    /// All that was found, listed or not.
+    /// Number of all found events, listed or not.
     pub found: u64,
     /// Samples per channel that were searched.
     pub searched_samples: u64,
-    /// Those that there are.
+    /// Samples per channel of the whole history.
     pub all_samples: u64,
-    /// It is over: one line for a person.
+    /// Set at the end: one line for a person.
     pub ended: Option<String>,
 }
 
@@ -65,45 +65,45 @@ struct Shared {
 struct State {
     news: FindingNews,
     is_new: bool,
-    /// Events that were listed so far.
+    /// Number of listed events.
     listed: usize,
     on_news: Option<Arc<dyn Fn() + Send + Sync>>,
     told: Option<Instant>,
 }
 
 impl Finder {
-    /// One that begins a search without waiting.
+    /// Wraps a function that starts a search without waiting.
     pub fn new(find: impl Fn(Sought) -> Finding + Send + Sync + 'static) -> Finder {
         Finder(Arc::new(find))
     }
 
-    /// Begins a search.
+    /// Starts a search.
     pub fn find(&self, sought: Sought) -> Finding {
         (self.0)(sought)
     }
 }
 
 impl Finding {
-    /// Events that one search lists at most; what else is found is counted.
+    /// Maximum events that one search lists. Further events are only counted.
     pub const EVENTS_MAX: usize = 10_000;
 
-    /// A search, and the end of it that looks.
+    /// Creates both ends of a search.
     pub fn begin() -> (FindingSide, Finding) {
         let shared = Arc::new(Shared::default());
         (FindingSide(Arc::clone(&shared)), Finding(shared))
     }
 
-    /// Calls `wake` from the thread that looks when there are news, some twenty times a second at most.
+    /// Sets the function that the searching thread calls on progress, about twenty times per second at most.
     pub(crate) fn on_news(&self, wake: impl Fn() + Send + Sync + 'static) {
         let mut state = self.0.state();
         state.on_news = Some(Arc::new(wake));
-        // What came before nobody was told of.
+        // Report the progress from before this call.
         let wake = state.on_news.clone().filter(|_| state.is_new);
         drop(state);
         wake.iter().for_each(|wake| wake());
     }
 
-    /// What is new since the last call; `None`: nothing.
+    /// Progress since the last call; `None` if there is none.
     pub fn take_news(&self) -> Option<FindingNews> {
         let mut state = self.0.state();
         if !std::mem::take(&mut state.is_new) {
@@ -115,12 +115,12 @@ impl Finding {
 }
 
 impl FindingSide {
-    /// Whether anybody waits for what is found.
+    /// Whether the requester still waits.
     pub fn is_wanted(&self) -> bool {
         !self.0.is_dropped.load(Ordering::Acquire)
     }
 
-    /// Tells how far it came, and what was found on the way.
+    /// Reports progress and new events.
     pub fn tell(&self, events: &[FoundEvent], searched_samples: u64, all_samples: u64) {
         let mut state = self.0.state();
         state.news.found += events.len() as u64;
@@ -129,14 +129,14 @@ impl FindingSide {
         self.news(state, false);
     }
 
-    /// It is over, for this reason.
+    /// Ends the search, for this reason.
     pub fn end(self, words: &str) {
         let mut state = self.0.state();
         state.news.ended = Some(words.to_owned());
         self.news(state, true);
     }
 
-    /// Passes on what another search told.
+    /// Forwards the progress of another search.
     pub(crate) fn pass_on(&self, news: FindingNews) {
         let mut state = self.0.state();
         state.list(&news.events);
@@ -185,7 +185,7 @@ impl State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change leaves it valid, so a panic elsewhere does no harm.
+        // Every change leaves the state valid, so a panic elsewhere does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -208,13 +208,13 @@ impl std::fmt::Debug for FindingSide {
     }
 }
 
-/// Scales as units per count and units at a count of zero.
+/// Serializes scales as pairs: units per count, and units at a count of zero.
 mod pairs {
     use grebe_scope::Scale;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(super) fn serialize<S: Serializer>(scales: &[Scale], to: S) -> Result<S::Ok, S::Error> {
-        // What is no number cannot be said.
+        // JSON has no NaN and no infinity.
         let known = |value: f64, otherwise: f64| if value.is_finite() { value } else { otherwise };
         let pairs = scales.iter().map(|scale| (known(scale.factor, 1.0), known(scale.offset, 0.0)));
         pairs.collect::<Vec<_>>().serialize(to)
@@ -226,7 +226,7 @@ mod pairs {
     }
 }
 
-/// How often who asked is woken while it goes on.
+/// Minimum interval between two wake-ups of the requester.
 const TELL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
         drop(side);
         assert_eq!(wakes.try_iter().count(), 1);
         assert!(finding.take_news().unwrap().ended.is_some());
-        // Who asks to be woken later is woken of what is there.
+        // A late `on_news` reports earlier progress.
         let (side, finding) = Finding::begin();
         side.tell(&[event(1)], 1, 2);
         let (woken, wakes) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! The history of one stream, and everything that is computed of it for a picture.
+//! The history of one stream, and all computations on it for pictures.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use crate::data::samples::{self, Kind};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
 
-/// Who looks at a history: what is computed for one goes on apart from what is computed for another.
+/// Identifies a viewer. Each viewer has its own trigger and averages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Viewer(pub(crate) u64);
 
-/// What a scope keeps of a stream: of one kind of samples inside, of none outside.
+/// The samples that a scope keeps of a stream. Hides which of the two kinds of samples they are.
 pub(crate) trait History: fmt::Debug + Send {
-    /// Whether it can go on with a stream like this.
+    /// Whether the history fits such a stream.
     fn is_for(&self, format: SampleFormat, channels: usize) -> bool;
 
-    /// Another stream of the same kind begins.
+    /// Starts another stream of the same kind.
     fn clear(&mut self);
 
-    /// Takes what the stream says of itself now.
+    /// Takes the stream's present description.
     fn describe(&mut self, _: &Description) {}
 
     /// Takes a frame that is neither late nor a duplicate.
@@ -37,22 +37,22 @@ pub(crate) trait History: fmt::Debug + Send {
     /// The index after the newest sample.
     fn next_index(&self) -> u64;
 
-    /// Puts all that is seen of the samples into the picture.
+    /// Adds everything that depends on samples to the picture.
     fn show(&mut self, viewer: Viewer, viewport: &Viewport, moment: Moment, picture: &mut Picture);
 
-    /// Copies samples of all channels, with the triggers of a viewer: the newest of a stretch, within what its viewer may have.
+    /// Copies the newest samples of a range of all channels, with a viewer's triggers, within the viewer's limit.
     fn extract(&mut self, viewer: Viewer, rate_hz: f64, wanted: WantedExtract) -> Extract;
 
-    /// A viewer looks no more.
+    /// Forgets a viewer.
     fn forget(&mut self, viewer: Viewer);
 
-    /// Looks for what came without being appended, and for what is known better: whether a picture would be another.
+    /// Checks for samples that were not appended, and for better summaries. Returns whether pictures would change.
     fn refresh(&mut self) -> bool {
         false
     }
 }
 
-/// A history for a stream like this, within about `budget_bytes`.
+/// Creates a history for such a stream, within about `budget_bytes`.
 ///
 /// # Errors
 /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`].
@@ -67,12 +67,12 @@ pub(crate) fn history_for(
     Ok(Box::new(Kept::<f32>::new(format, channels, budget_bytes)?))
 }
 
-/// The history of samples of one kind, and what is computed of it for each who looks.
+/// The history of samples of one kind, and the computations for each viewer.
 #[derive(Debug)]
 pub(super) struct Kept<K: Kind> {
     pub(super) tracks: Tracks<K>,
     looks: Vec<(Viewer, Look<K>)>,
-    /// What the records of all viewers' persistence may take together.
+    /// Maximum memory for the trigger records of all viewers.
     record_bytes_max: usize,
 }
 
@@ -86,7 +86,7 @@ impl<K: Kind> Kept<K> {
         Ok(Kept { tracks, looks: Vec::new(), record_bytes_max: budget_bytes / RECORD_SHARE })
     }
 
-    /// What goes on for a viewer, beside the samples that it is computed of.
+    /// The state of a viewer, beside the shared samples.
     pub(super) fn look(&mut self, viewer: Viewer) -> (&Tracks<K>, &mut Look<K>) {
         let place = self.looks.iter().position(|(it, _)| *it == viewer).unwrap_or_else(|| {
             self.looks.push((viewer, Look::default()));
@@ -99,7 +99,7 @@ impl<K: Kind> Kept<K> {
         (&self.tracks, look)
     }
 
-    /// Keeps the parts that somebody's viewport has to do with; this is that of `viewer` from now on.
+    /// Keeps the parts of complex channels that any viewport needs. `viewport` is that of `viewer` from now on.
     pub(super) fn keep_parts(&mut self, viewer: Viewer, viewport: &Viewport, is_whole: bool) {
         self.look(viewer).1.want_parts(viewport);
         let Kept { tracks, looks, .. } = self;
@@ -163,10 +163,10 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
     }
 }
 
-/// Of the memory for history, the part that records of persistence may take beside it.
+/// The records' memory, as a divisor of the history's memory.
 const RECORD_SHARE: usize = 4;
 
-/// Samples of one kind as those of an extract.
+/// Converts samples of one kind to those of an extract.
 pub(super) trait IntoExtract: Value {
     fn into_extract(lanes: Vec<Vec<Self>>) -> ExtractSamples;
 }

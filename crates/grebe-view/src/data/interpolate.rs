@@ -1,12 +1,13 @@
-//! The line between samples, where they lie wider apart than columns.
+//! The line between samples that are farther apart than columns.
 
 use grebe_scope::{Column, ColumnGrid, Interpolation, SINC_REACH, SampleLine};
 
 use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Track};
 
-/// The line through the samples of `columns`, never across a gap. The columns become what it passes in them; where samples are
-/// no longer held singly, both are what the columns were. With it come the samples that it goes through.
+/// The line through the samples of `columns`, never across a gap, with the samples themselves. Each column becomes
+/// the extremes of the line in it; where the history has no single samples, line and columns equal the previous
+/// columns.
 pub(crate) fn line_between<K: Kind>(
     track: Track<'_, K>,
     grid: ColumnGrid,

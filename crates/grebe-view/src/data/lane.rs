@@ -1,4 +1,5 @@
-//! Lanes: what is drawn below each other. Of a real channel its samples; of a complex one its parts, and what follows from them.
+//! Lanes, drawn one below the other: the samples of a real channel, or parts of a complex channel and values derived
+//! from them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +7,16 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a lane shows.
+/// The identity of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId {
-    /// The channel of the stream, from 0; of the math lane 0.
+    /// The channel of the stream, from 0; 0 for the math lane.
     pub channel: usize,
-    /// What of the channel.
+    /// The part of the channel.
     pub part: Part,
 }
 
-/// What of a channel a lane shows.
+/// The part of a channel that a lane shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
@@ -32,14 +33,14 @@ pub enum Part {
     MagnitudeDb,
     /// Phase in radians, -pi to pi.
     Phase,
-    /// Instantaneous frequency in cycles per sample, -0.5 to 0.5: shown in hertz where the rate is known.
+    /// Instantaneous frequency in cycles per sample, -0.5 to 0.5. Shown in hertz if the rate is known.
     Frequency,
-    /// What the math lane computes of others.
+    /// The result of the math operation.
     Math,
 }
 
 impl LaneId {
-    /// The lane that is computed of others.
+    /// The math lane.
     pub const MATH: LaneId = LaneId { channel: 0, part: Part::Math };
 
     /// The lane of a real channel.
@@ -47,7 +48,7 @@ impl LaneId {
         LaneId { channel, part: Part::Real }
     }
 
-    /// A lane of the channel of a stream that may be complex: its samples, or I.
+    /// The first lane of a channel: its samples, or I.
     pub(crate) const fn first_of(channel: usize, is_complex: bool) -> LaneId {
         LaneId { channel, part: if is_complex { Part::I } else { Part::Real } }
     }
@@ -58,14 +59,14 @@ impl LaneId {
 }
 
 impl Part {
-    /// The parts of a complex channel, as their lanes stand below each other.
+    /// The parts of a complex channel, in the order of their lanes.
     pub const COMPLEX: [Part; 6] =
         [Part::I, Part::Q, Part::Magnitude, Part::MagnitudeDb, Part::Phase, Part::Frequency];
 
-    /// Those that are computed of I and Q.
+    /// The parts that are derived from I and Q.
     pub(crate) const DERIVED: [Part; 4] = [Part::Magnitude, Part::MagnitudeDb, Part::Phase, Part::Frequency];
 
-    /// The part as it stands behind the number of its channel; empty for real samples.
+    /// The suffix of the part after the channel's number; empty for real samples.
     pub fn symbol(self) -> &'static str {
         match self {
             Part::Real => "",
@@ -79,7 +80,7 @@ impl Part {
         }
     }
 
-    /// The part in a word, as files and commands name it.
+    /// The part as one word, as in files and commands.
     pub fn name(self) -> &'static str {
         match self {
             Part::Real => "real",
@@ -93,18 +94,18 @@ impl Part {
         }
     }
 
-    /// Whether its numbers are samples as they came, and not computed of them.
+    /// Whether the lane shows samples as they came, not derived values.
     pub(crate) fn is_sampled(self) -> bool {
         matches!(self, Part::Real | Part::I | Part::Q)
     }
 
-    /// Whether its values are in the unit of the samples.
+    /// Whether the values have the samples' unit.
     pub(crate) fn has_unit_of_samples(self) -> bool {
         self.is_sampled() || self == Part::Magnitude
     }
 }
 
-/// As commands and files write it: `3` for a real channel (counted from 1), `3.magnitude` for a part, `math`.
+/// As in commands and files: `3` for a real channel (counted from 1), `3.magnitude` for a part, `math`.
 impl fmt::Display for LaneId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.part {
@@ -121,7 +122,7 @@ impl FromStr for LaneId {
     fn from_str(text: &str) -> Result<LaneId, String> {
         let wrong = || {
             format!(
-                "{text:?} is no lane: 1 for the first channel, 1.i, 1.q, 1.magnitude, 1.db, 1.phase or 1.frequency for a part of a complex one, or math"
+                "unknown lane {text:?}: use 1 for the first channel, 1.i, 1.q, 1.magnitude, 1.db, 1.phase or 1.frequency for a part of a complex one, or math"
             )
         };
         if text == "math" {
@@ -140,7 +141,7 @@ impl FromStr for LaneId {
     }
 }
 
-/// As its text.
+/// Serializes as text.
 impl Serialize for LaneId {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
@@ -153,7 +154,7 @@ impl<'de> Deserialize<'de> for LaneId {
     }
 }
 
-/// Which channels are shown, and which parts of complex ones.
+/// The visible channels, and the visible parts of complex channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ShownLanes", into = "ShownLanes")]
 pub struct LaneMask {
@@ -161,7 +162,7 @@ pub struct LaneMask {
     parts: u8,
 }
 
-/// A [`LaneMask`] by names: its channels, where some are left out, and the parts of complex ones.
+/// A [`LaneMask`] by names: its channels, unless all are shown, and its parts.
 #[derive(Serialize, Deserialize)]
 struct ShownLanes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,22 +200,22 @@ impl From<ShownLanes> for LaneMask {
 }
 
 impl LaneMask {
-    /// Every channel; of complex ones I and Q.
+    /// Every channel, with I and Q of complex ones.
     pub const ALL: LaneMask =
         LaneMask { channels: [u64::MAX; CHANNELS_MAX / 64], parts: bit_of(Part::I) | bit_of(Part::Q) };
     pub(crate) const NONE: LaneMask = LaneMask { channels: [0; CHANNELS_MAX / 64], ..LaneMask::ALL };
 
-    /// Whether the channel (from 0) is shown.
+    /// Whether the channel (from 0) is visible.
     pub fn has_channel(&self, channel: usize) -> bool {
         self.channels.get(channel / 64).is_some_and(|word| word & (1 << (channel % 64)) != 0)
     }
 
-    /// Whether this part of complex channels is shown.
+    /// Whether this part of complex channels is visible.
     pub fn has_part(&self, part: Part) -> bool {
         self.parts & bit_of(part) != 0
     }
 
-    /// The mask with a channel (from 0) switched over; the same mask for a channel beyond 255.
+    /// Toggles a channel (from 0). A channel beyond 255 changes nothing.
     #[must_use]
     pub fn toggled(mut self, channel: usize) -> LaneMask {
         if let Some(word) = self.channels.get_mut(channel / 64) {
@@ -223,20 +224,20 @@ impl LaneMask {
         self
     }
 
-    /// The mask with a part of complex channels switched over; `Real` and `Math` change nothing.
+    /// Toggles a part of complex channels. `Real` and `Math` change nothing.
     #[must_use]
     pub fn part_toggled(mut self, part: Part) -> LaneMask {
         self.parts ^= bit_of(part);
         self
     }
 
-    /// The same parts of these channels (from 0) alone.
+    /// Only these channels (from 0), with the same parts.
     pub fn only(self, channels: impl IntoIterator<Item = usize>) -> LaneMask {
         let none = LaneMask { channels: [0; CHANNELS_MAX / 64], ..self };
         channels.into_iter().fold(none, LaneMask::toggled)
     }
 
-    /// The lanes that are shown of a stream of so many channels.
+    /// The visible lanes of a stream of `channels` channels.
     pub(crate) fn lanes(self, channels: usize, is_complex: bool) -> impl Iterator<Item = LaneId> {
         let parts = if is_complex { &Part::COMPLEX[..] } else { &[Part::Real][..] };
         let shown = move |channel: usize| {
@@ -259,7 +260,7 @@ const fn bit_of(part: Part) -> u8 {
     }
 }
 
-/// Something of each of some lanes.
+/// A value for each of some lanes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PerLane<T>(Vec<(LaneId, T)>);
 
@@ -323,7 +324,7 @@ impl<T> FromIterator<(LaneId, T)> for PerLane<T> {
     }
 }
 
-/// A list: of each lane its name, and what it has.
+/// Serializes as a list of pairs: the lane's name and its value.
 impl<T: Serialize> Serialize for PerLane<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.iter().map(|(lane, it)| OfLane { lane: *lane, it }))
@@ -344,7 +345,7 @@ struct OfLane<T> {
     it: T,
 }
 
-/// Channels that a stream can have, and one that none has.
+/// Channels that a stream can have, and one that no stream has.
 pub(crate) const CHANNELS_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Connects the thread that carries data with those that draw: requests in one direction, pictures in the other.
+//! Connects the thread that carries data with the threads that draw: requests in one direction, pictures in the other.
 //!
 //! ```text
 //!   DataSide --- Viewers (who looks; the scope itself, once its stream is over)
@@ -6,7 +6,7 @@
 //!      |---- Shared of another    ---- ScopeLink ...
 //! ```
 //!
-//! Each side holds a lock only to exchange a few words, and the data side never waits for one: it tries, and answers at the next batch.
+//! Each side holds a lock for an instant only. The data side never waits for it: it tries, and answers at the next batch.
 
 mod after_end;
 mod edits;
@@ -28,24 +28,24 @@ use crate::data::viewport::{Viewport, Window};
 pub use after_end::AfterEnd;
 pub use reader::HistoryReader;
 
-/// The front end's side: asks for viewports and takes the newest picture. All clones share one state.
+/// The front end's side: requests viewports and takes the newest picture. All clones share one state.
 #[derive(Clone)]
 pub struct ScopeLink {
     own: Arc<Own>,
 }
 
-/// One viewer, as long as anybody holds its link.
+/// One viewer, while any clone of its link exists.
 struct Own {
     shared: Arc<Shared>,
     viewers: Arc<Viewers>,
 }
 
-/// What one viewer and the data side exchange.
+/// State that one viewer and the data side share.
 #[derive(Default)]
 struct Shared {
     viewer: Viewer,
     state: Mutex<State>,
-    /// Whether the front end waits for a picture: read once per batch, without the lock.
+    /// Whether the front end waits for a picture. Read once per batch, without the lock.
     is_wanted: AtomicBool,
     is_gone: AtomicBool,
     is_closed: AtomicBool,
@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     viewport: Option<Viewport>,
-    /// Whether the viewport differs from the one answered last.
+    /// Whether the viewport differs from the last answered one.
     is_changed: bool,
     newest: Option<Picture>,
     on_picture: Option<Arc<dyn Fn() + Send + Sync>>,
@@ -65,22 +65,22 @@ struct State {
 
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// All who look at one scope.
+/// All viewers of one scope.
 #[derive(Default)]
 struct Viewers {
     list: Mutex<Vec<Arc<Shared>>>,
-    /// Whether the list is another than the data side has.
+    /// Whether the list differs from the data side's copy.
     is_changed: AtomicBool,
     next: AtomicU64,
     is_parked: AtomicBool,
-    /// The scope itself, once its stream is over: from then on the threads of the front ends answer.
+    /// The scope itself, after the end of its stream. From then on the threads of the front ends answer.
     parked: Mutex<Option<ScopeCore>>,
-    /// A thread that answers then instead of them, and whether it is its turn.
+    /// A thread that answers instead of them, and whether it is its turn.
     after_end: Mutex<Option<Thread>>,
     is_handed_over: AtomicBool,
-    /// Wakes the data side; set once that runs.
+    /// Wakes the data side; set when that starts.
     data_side: OnceLock<Wake>,
-    /// Changes to what is labelled, until the data side makes them.
+    /// Changes to annotations that the data side has not applied yet.
     edits: Mutex<Vec<AnnotationEdit>>,
     has_edits: AtomicBool,
 }
@@ -94,14 +94,14 @@ impl ScopeLink {
         ScopeLink { own: Arc::new(Own { shared, viewers }) }
     }
 
-    /// A link for somebody else who looks at the same stream: with a viewport, a trigger and pictures of their own, over the one
-    /// history that there is. What it costs is given back when the last clone of it is dropped.
+    /// A link for another viewer of the same stream, with its own viewport, trigger and pictures, but the same
+    /// history. Its memory is freed when its last clone is dropped.
     pub fn another(&self) -> ScopeLink {
         ScopeLink::new(Arc::clone(&self.own.viewers))
     }
 
-    /// Asks to see `viewport` from now on; returns whether it differs from the one before. A picture of it follows, and
-    /// then one whenever data changed it and [`take`](ScopeLink::take) took the one before.
+    /// Requests `viewport` from now on; returns whether it differs from the previous one. A picture of it follows,
+    /// then another one whenever the data changed and [`take`](ScopeLink::take) took the last.
     pub fn request(&self, viewport: Viewport) -> bool {
         let mut state = self.state();
         let is_another = state.viewport.as_ref() != Some(&viewport);
@@ -112,7 +112,7 @@ impl ScopeLink {
         is_another
     }
 
-    /// Asks to see `viewport`, of which a picture follows in each case: where nothing of it changed, what is known of the stream has.
+    /// Requests `viewport`. A picture follows even if nothing in it changed, because the description of the stream did.
     pub(crate) fn request_anew(&self, viewport: Viewport) {
         let mut state = self.state();
         state.is_changed = true;
@@ -121,7 +121,7 @@ impl ScopeLink {
         self.ask();
     }
 
-    /// Takes the newest picture; `None` until there is another.
+    /// Takes the newest picture; `None` until there is a new one.
     pub fn take(&self) -> Option<Picture> {
         let taken = self.poll();
         if taken.is_some() {
@@ -130,8 +130,8 @@ impl ScopeLink {
         taken
     }
 
-    /// As [`take`](ScopeLink::take), but no other picture is made until [`ask`](ScopeLink::ask): for who shows fewer than there
-    /// could be, and wants each as new as it can be.
+    /// As [`take`](ScopeLink::take), but the next picture is made only after [`ask`](ScopeLink::ask): for viewers
+    /// that show fewer pictures than the scope can make, each as new as possible.
     pub fn poll(&self) -> Option<Picture> {
         let mut state = self.state();
         let is_parked = state.is_changed && self.own.viewers.is_parked.load(Ordering::Acquire);
@@ -153,7 +153,7 @@ impl ScopeLink {
         taken
     }
 
-    /// Asks for one picture of the viewport, if it is another by then.
+    /// Asks for one picture of the viewport, if it changed.
     pub fn ask(&self) {
         self.own.shared.is_wanted.store(true, Ordering::Release);
         let viewers = &self.own.viewers;
@@ -164,7 +164,7 @@ impl ScopeLink {
         }
     }
 
-    /// Asks for the samples of a stretch: [`take_extract`](ScopeLink::take_extract) gives them a little later.
+    /// Requests the samples of a range. [`take_extract`](ScopeLink::take_extract) returns them later.
     pub(crate) fn request_extract(&self, wanted: impl Into<WantedExtract>) {
         self.state().wanted_extract = Some(wanted.into());
         self.ask();
@@ -182,33 +182,33 @@ impl ScopeLink {
         state.extract.take()
     }
 
-    /// Forgets what was asked before: a front end that begins gets a picture even of what another one saw.
+    /// Forgets the last request, so that a new front end gets a picture even of an unchanged viewport.
     pub(crate) fn begin_viewing(&self) {
         self.state().viewport = None;
     }
 
-    /// Calls `wake` from the data side's thread whenever there is a new picture.
+    /// Calls `wake` on the data side's thread for each new picture.
     pub fn on_picture(&self, wake: impl Fn() + Send + Sync + 'static) {
         self.state().on_picture = Some(Arc::new(wake));
     }
 
-    /// Wakes the front end: what it shows is another, though no picture came.
+    /// Wakes the front end without a new picture, because other state changed.
     pub(crate) fn wake(&self) {
         self.own.shared.wake();
     }
 
-    /// Pictures taken so far: the base of a frame rate.
+    /// Pictures taken so far, to compute a frame rate.
     pub fn pictures_taken(&self) -> u64 {
         self.own.shared.pictures_taken.load(Ordering::Relaxed)
     }
 
-    /// Ends the front end. Can be called from any thread.
+    /// Ends the front end. Any thread may call it.
     pub fn close(&self) {
         self.own.shared.is_closed.store(true, Ordering::Release);
         self.own.shared.wake();
     }
 
-    /// Whether someone called [`close`](ScopeLink::close).
+    /// Whether a thread called [`close`](ScopeLink::close).
     pub fn is_closed(&self) -> bool {
         self.own.shared.is_closed.load(Ordering::Acquire)
     }
@@ -218,16 +218,16 @@ impl ScopeLink {
     }
 }
 
-/// Where samples are: answers all who look.
+/// The side of the samples: answers all viewers.
 #[derive(Default)]
 pub(crate) struct DataSide {
     viewers: Arc<Viewers>,
     seats: Vec<Seat>,
-    /// The seat whose turn it is.
+    /// The seat that is next.
     turn: usize,
 }
 
-/// A viewer, as the data side knows it.
+/// A viewer, on the data side.
 struct Seat {
     shared: Arc<Shared>,
     /// Whether data came since its last picture.
@@ -236,7 +236,7 @@ struct Seat {
 }
 
 impl DataSide {
-    /// A link for the first who looks.
+    /// The link for the first viewer.
     pub(crate) fn link(&self) -> ScopeLink {
         ScopeLink::new(Arc::clone(&self.viewers))
     }
@@ -244,18 +244,18 @@ impl DataSide {
     pub(crate) fn wake_with(&self, waker: impl FnOnce() -> Waker) {
         if self.viewers.data_side.get().is_none() {
             let waker = waker();
-            // Two calls at once would set the same.
+            // Two calls at once would set the same waker.
             let _ = self.viewers.data_side.set(Box::new(move || waker.wake()));
         }
     }
 
-    /// Data came: every picture of the newest samples would be another.
+    /// Notes new data, which changes all pictures of the newest samples.
     pub(crate) fn note_news(&mut self) {
         self.seats.iter_mut().for_each(|seat| seat.has_news = true);
     }
 
-    /// Makes at most one picture, if somebody waits for one whose turn it is: samples that come meanwhile do not wait for those of
-    /// all who look. Returns whether it did.
+    /// Makes at most one picture, for the next viewer that waits. So samples do not wait for the pictures of all
+    /// viewers. Returns whether it made one.
     pub(crate) fn answer_one(&mut self, core: &mut ScopeCore, interval_ns: u64, now_ns: u64) -> bool {
         self.look_who_is_there(core);
         if self.viewers.make_edits(core) {
@@ -275,7 +275,7 @@ impl DataSide {
         false
     }
 
-    /// Makes the pictures of all who wait for one.
+    /// Makes the pictures of all viewers that wait.
     pub(crate) fn answer_all(&mut self, core: &mut ScopeCore, interval_ns: u64, now_ns: u64) {
         for _ in 0..self.seats.len().max(1) {
             if !self.answer_one(core, interval_ns, now_ns) {
@@ -284,7 +284,7 @@ impl DataSide {
         }
     }
 
-    /// The stream is over: from now on the threads of the front ends answer viewports, or the one that is there for it.
+    /// Ends the stream: from now on the threads of the front ends answer viewports, or the thread of [`AfterEnd`].
     pub(crate) fn park(&mut self, mut core: ScopeCore) {
         self.look_who_is_there(&mut core);
         let viewers = &self.viewers;
@@ -298,7 +298,7 @@ impl DataSide {
         }
     }
 
-    /// Pictures of what was asked for would be others now, also where they are held.
+    /// Marks all pictures as outdated, even those of a held window.
     pub(crate) fn renew(&self) {
         self.seats.iter().for_each(|seat| seat.shared.state().is_changed = true);
     }
@@ -330,7 +330,7 @@ impl DataSide {
 }
 
 impl Seat {
-    /// Makes a picture of the viewport if that or the data changed; returns whether it did. Never waits for the lock: where the
+    /// Makes a picture if the viewport or the data changed; returns whether it did. Never waits for the lock: if the
     /// front end holds it, the next call answers.
     fn answer(&mut self, core: &mut ScopeCore, now_ns: u64) -> bool {
         let mut state = match self.shared.state.try_lock() {
@@ -356,7 +356,7 @@ impl Seat {
         self.shared.state().newest = Some(picture);
         self.shared.wake();
         self.has_news = false;
-        // On a schedule: blocks that come every 10 ms make 60 pictures per second, not one every 20 ms.
+        // A schedule: with blocks every 10 ms, it gives 60 pictures per second, not one every 20 ms.
         let due_ns = self.answered_ns + SIXTIETH_NS;
         let is_late = now_ns.saturating_sub(due_ns) > SIXTIETH_NS;
         self.answered_ns = if is_late { now_ns } else { due_ns.min(now_ns) };
@@ -364,19 +364,19 @@ impl Seat {
     }
 }
 
-/// In place of a data side: what samples there are is known elsewhere, and comes as pictures.
+/// Stands in for a data side whose samples are on another host, and arrive as pictures.
 #[derive(Debug)]
 pub(crate) struct FarSide(ScopeLink);
 
 impl FarSide {
-    /// One that `wake` tells when it is asked for something, and the link of its front end.
+    /// Creates the stand-in and the link of its front end. `wake` is called for each request.
     pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> (FarSide, ScopeLink) {
         let link = ScopeLink::new(Arc::default());
         let _ = link.own.viewers.data_side.set(Box::new(wake));
         (FarSide(link.clone()), link)
     }
 
-    /// What is to be seen, if that is another since the last call.
+    /// The viewport, if it changed since the last call.
     pub(crate) fn changed_viewport(&self) -> Option<Viewport> {
         let mut state = self.0.state();
         if !std::mem::take(&mut state.is_changed) {
@@ -385,7 +385,7 @@ impl FarSide {
         state.viewport.clone()
     }
 
-    /// What is to be seen, changed or not.
+    /// The viewport, changed or not.
     pub(crate) fn viewport(&self) -> Option<Viewport> {
         self.0.state().viewport.clone()
     }
@@ -404,7 +404,7 @@ impl FarSide {
         self.0.own.shared.wake();
     }
 
-    /// What is said of the source is another.
+    /// Wakes the front end because the state of the source changed.
     pub(crate) fn wake(&self) {
         self.0.own.shared.wake();
     }
@@ -434,7 +434,7 @@ impl Viewers {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the thread answer that is there for it, where the stream is over.
+    /// After the end of the stream, lets the thread of [`AfterEnd`] answer.
     fn hand_over(&self) {
         if let Some(thread) = &*self.after_end()
             && self.is_parked.swap(false, Ordering::AcqRel)

@@ -1,4 +1,4 @@
-//! What is computed of a history for one viewer: it has a trigger, averages and a pace of its own.
+//! Computations on a history for one viewer, with its own trigger, averages and pace.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::data::trigger::{TriggerMode, TriggerSearch, TriggerSettings, TriggerV
 use crate::data::viewport::{CursorTimes, Viewport, Window};
 use crate::data::xy::XyPlotter;
 
-/// When a picture is made, and of what.
+/// The time of a picture, and the state of the stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) stream: StreamInfo,
@@ -27,12 +27,12 @@ pub(crate) struct Moment {
     pub(crate) now_ns: u64,
 }
 
-/// The pictures of one viewer, as they go on from one to the next.
+/// The state that one viewer keeps from picture to picture.
 #[derive(Debug)]
 pub(super) struct Look<K: Kind> {
     trigger: Option<TriggerSearch<K>>,
     persistence: Option<Persistence<K>>,
-    /// What the records of its persistence may take.
+    /// Maximum memory for its trigger records.
     pub(super) room_bytes: usize,
     measure: PictureMeasurer<K>,
     math: Option<MathLane<K>>,
@@ -40,9 +40,9 @@ pub(super) struct Look<K: Kind> {
     signal: SignalMeasurer<K>,
     xy: XyPlotter<K>,
     overview: Overview,
-    /// Parts of complex channels that its viewport has to do with.
+    /// Parts of complex channels that its viewport needs.
     parts: Vec<Part>,
-    /// Where the lane that triggers stands in the blocks that come.
+    /// Place of the triggering lane in incoming blocks.
     triggering: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ impl<K: Kind> Default for Look<K> {
 }
 
 impl<K: Kind> Look<K> {
-    /// Notes which parts the viewport has to do with.
+    /// Notes the parts that the viewport needs.
     pub(super) fn want_parts(&mut self, viewport: &Viewport) {
         let trigger = viewport.trigger.filter(|settings| settings.mode != TriggerMode::Roll);
         let math = viewport.math.iter().flat_map(|math| [math.a.lane.part, math.b.lane.part]);
@@ -79,7 +79,7 @@ impl<K: Kind> Look<K> {
         self.parts.contains(&part)
     }
 
-    /// Another stream of the same kind begins.
+    /// Starts another stream of the same kind.
     pub(super) fn clear(&mut self) {
         self.spectrum.forget();
         self.xy = XyPlotter::default();
@@ -87,17 +87,17 @@ impl<K: Kind> Look<K> {
         self.persistence = None;
     }
 
-    /// The lanes have other places in a block.
+    /// Called when the lanes move to other places in a block.
     pub(super) fn forget_places(&mut self) {
         self.persistence = None;
     }
 
-    /// What was found of lanes is to be found again.
+    /// Discards found triggers, so that the search starts again.
     pub(super) fn forget_trigger(&mut self) {
         self.trigger = None;
     }
 
-    /// Looks where its lanes will stand in the next block.
+    /// Determines the places of its lanes in the next block.
     pub(super) fn expect(&mut self, tracks: &Tracks<K>) {
         self.triggering = self.trigger.as_ref().and_then(|trigger| tracks.place(trigger.lane()));
     }
@@ -112,12 +112,12 @@ impl<K: Kind> Look<K> {
         }
     }
 
-    /// Triggers of it, within a stretch.
+    /// Its triggers within a range.
     pub(super) fn triggers_in(&self, window: Range<f64>) -> Vec<f64> {
         self.trigger.as_ref().map_or(Vec::new(), |trigger| trigger.recent_in(window))
     }
 
-    /// Where the trigger wants the right edge, and its state. A held window stays where it is.
+    /// The right edge that the trigger wants, and its state. A held window does not move.
     pub(super) fn triggered(
         &mut self,
         tracks: &Tracks<K>,
@@ -132,7 +132,7 @@ impl<K: Kind> Look<K> {
         let Some(track) = tracks.track(settings.lane) else { return (None, None) };
         let rate = moment.stream.rate_or_one();
         let span_samples = moment.span * rate;
-        // What was found while the stream came depends on when it was looked for.
+        // An exact picture of an ended stream must not depend on when the search started.
         let is_whole = viewport.is_exact && moment.is_ended;
         if is_whole {
             self.trigger = None;
@@ -150,15 +150,15 @@ impl<K: Kind> Look<K> {
         (right_edge.filter(|_| viewport.window == Window::Latest), Some(view))
     }
 
-    /// Bytes that the records of its persistence take.
+    /// Memory of its trigger records, in bytes.
     pub(super) fn record_bytes(&self) -> usize {
         self.persistence.as_ref().map_or(0, Persistence::memory_bytes)
     }
 
-    /// The densities of all triggers, where the viewport asks for them and there is a trigger.
+    /// The densities of all triggers, if the viewport asks for them and there is a trigger.
     ///
     /// # Errors
-    /// Why there are none, in words for the viewer.
+    /// The reason for their absence, in words for the viewer.
     fn persistence(
         &mut self,
         tracks: &Tracks<K>,
@@ -180,12 +180,12 @@ impl<K: Kind> Look<K> {
         Ok(self.persistence.as_mut().and_then(|it| it.view(moment.now_ns)))
     }
 
-    /// The number of a waterfall that is made of what is not held.
+    /// The number of a waterfall that is made from samples outside the history.
     pub(super) fn next_spectrum_number(&mut self) -> u64 {
         self.spectrum.next_number()
     }
 
-    /// Puts what is seen of the held samples into the picture: within `extent`, with the state of the trigger.
+    /// Adds everything that depends on held samples to the picture: within `extent`, with the state of the trigger.
     #[expect(clippy::too_many_arguments, reason = "each is another thing, and there are two callers")]
     pub(super) fn fill(
         &mut self,
@@ -216,7 +216,7 @@ impl<K: Kind> Look<K> {
         let ends = tracks.ends().map(|(low, high)| (K::from_f64(low), K::from_f64(high)));
         let of = |lane: LaneId| {
             let track = tracks.track(lane)?;
-            // What is computed has a range of its own.
+            // Derived values have their own range.
             let ends = ends.filter(|_| lane.part.is_sampled());
             let mut shown = extent.lane(lane, track, ends, viewport.interpolation);
             shown.at_cursors = at.map_or([None; 2], |at| at.map(|index| sample_at(track, index)));
@@ -238,7 +238,7 @@ impl<K: Kind> Look<K> {
         picture.triggers = match (&self.trigger, viewport.window) {
             (None, _) => Vec::new(),
             (Some(trigger), Window::Latest) => trigger.recent(),
-            // Newer ones do not push out those that somebody goes through.
+            // Newer triggers do not push out those that a person steps through.
             (Some(trigger), Window::Ending { .. }) => trigger.recent_around(middle),
         };
         picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
@@ -249,7 +249,7 @@ impl<K: Kind> Look<K> {
     }
 }
 
-/// The lane that triggers: the one that was set, or the nearest that there is.
+/// The lane that triggers: the selected one, or the nearest existing one.
 fn trigger_lane<K: Kind>(tracks: &Tracks<K>, settings: &TriggerSettings) -> LaneId {
     let LaneId { channel, part } = settings.lane;
     let is_complex = tracks.format().is_complex();

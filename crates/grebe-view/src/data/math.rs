@@ -9,7 +9,7 @@ use crate::data::lane::LaneId;
 use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Track, Tracks};
 
-/// What the math channel computes, and of which channels.
+/// The math operation and its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MathSettings {
     pub(crate) operation: MathOperation,
@@ -67,7 +67,7 @@ impl MathOperation {
         matches!(self, MathOperation::Add | MathOperation::Subtract | MathOperation::Multiply)
     }
 
-    /// The unit of the result, where `a` and `b` are those of its inputs; `time` is the unit of time.
+    /// The unit of the result. `a` and `b` are the units of the inputs, `time` is the unit of time.
     pub(crate) fn unit(self, a: &str, b: &str, time: &str) -> String {
         match self {
             MathOperation::Add | MathOperation::Subtract => a.to_owned(),
@@ -80,7 +80,7 @@ impl MathOperation {
         }
     }
 
-    /// The operation in words, on channels with these names.
+    /// The operation in words, for channels with these names.
     pub(crate) fn words(self, a: &str, b: &str) -> String {
         match self {
             MathOperation::Derivative => format!("d {a}/dt"),
@@ -90,11 +90,11 @@ impl MathOperation {
     }
 }
 
-/// Computes a window of the math channel into a small history of its own, so that it is drawn and measured as any other.
+/// Computes a window of the math lane into a small history, so that it is drawn and measured as any other lane.
 #[derive(Debug)]
 pub(crate) struct MathLane<K: Kind> {
     history: Pyramid<f32>,
-    /// The value that the history's zero stands for: what lies far from 0 keeps its digits.
+    /// The value of the history's zero, so that values far from 0 keep their digits.
     offset: f64,
     a: Runs<K>,
     b: Runs<K>,
@@ -103,8 +103,8 @@ pub(crate) struct MathLane<K: Kind> {
 }
 
 impl<K: Kind> MathLane<K> {
-    /// Computes a window at `rate` samples per second, with the memory that was kept from the last picture;
-    /// `None` where no math lane is wanted, or memory is short.
+    /// Computes a window at `rate` samples per second, and reuses the memory of the last picture. `None` without a
+    /// math lane, or without memory.
     pub(super) fn renew(
         kept: Option<MathLane<K>>,
         tracks: &Tracks<K>,
@@ -131,7 +131,7 @@ impl<K: Kind> MathLane<K> {
         })
     }
 
-    /// The results, and what they stand for.
+    /// The results and their scale.
     pub(crate) fn track(&self) -> (Track<'_, f32>, Scale) {
         (Track { pyramid: &self.history, place: 0 }, Scale { factor: 1.0, offset: self.offset })
     }
@@ -180,11 +180,11 @@ impl<K: Kind> MathLane<K> {
         }
     }
 
-    /// Keeps the results as distances from the middle of their range.
+    /// Stores the results as distances from the middle of their range.
     fn keep(&mut self) {
         let MathLane { history, a, values, kept, offset, .. } = self;
         let (min, max) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), &value| {
-            // Comparisons pass over what is not a number.
+            // Comparisons ignore NaN.
             (min.min(value), max.max(value))
         });
         let middle = (min + max) / 2.0;
@@ -196,7 +196,7 @@ impl<K: Kind> MathLane<K> {
             let missing = usize::from(run.first().is_some_and(|value| value.is_nan()));
             kept.clear();
             kept.extend(run[missing..].iter().map(|value| (value - *offset) as f32));
-            // The history has one channel, and indices only grow: this cannot fail.
+            // The history has one channel, and indices only grow, so this cannot fail.
             let _ = history.append(first + missing as u64, &[kept]);
         }
     }
@@ -217,13 +217,13 @@ impl<K: Kind> Input<'_, K> {
         Input { samples, factor, offset }
     }
 
-    /// The value at a place; 0 where there is none, which cannot be: channels of a stream have equally many samples.
+    /// The value at a place. The default of 0 never occurs: the channels of a stream have equal lengths.
     fn value(&self, at: usize) -> f64 {
         self.samples.get(at).map_or(0.0, |sample| sample.to_f64() * self.factor + self.offset)
     }
 }
 
-/// Bounds the time that a picture takes from the data path.
+/// Bounds the time of a picture on the data path.
 const SAMPLES_MAX: u64 = 1 << 18;
 /// Enough for that many samples and the levels above them.
 const HISTORY_BYTES: usize = 4 << 20;

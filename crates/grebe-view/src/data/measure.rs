@@ -10,31 +10,31 @@ use crate::data::samples::Kind;
 use crate::data::tracks::{Runs, Track, Tracks};
 use crate::data::viewport::Viewport;
 
-/// What is known of all samples in a window, also of those that are not held.
+/// Statistics of all samples in a window, even those outside the history.
 pub(crate) type Whole<'a, K> = &'a dyn Fn(LaneId) -> Option<RangeStats<K>>;
 
-/// What was measured of one lane.
+/// Measurements of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaneMeasurements {
     /// The lane.
     pub lane: LaneId,
-    /// Its quantities, in the units that the viewport's scales give.
+    /// Its quantities, in the units of the viewport's scales.
     #[serde(rename = "values")]
     pub set: Measurements,
-    /// Samples behind base, top, times and edges: the newest of the window that are still held singly, of a live stream at
-    /// most 262,144.
+    /// Samples used for base, top, times and edges: the newest held samples of the window, of a live stream at most
+    /// 262,144.
     pub samples: u64,
-    /// Samples behind extremes, mean and RMS: all of the window.
+    /// Samples used for extremes, mean and RMS: the whole window.
     pub level_samples: u64,
 }
 
-/// What a picture shows.
+/// The window to measure.
 pub(crate) struct Seen<'a, K: Kind> {
-    /// From sample to sample.
+    /// Sample indices.
     pub(crate) window: Range<f64>,
     /// Samples per second; 0 = unknown.
     pub(crate) rate_hz: f64,
-    /// What is known of all samples in it, where the history does not hold them.
+    /// Statistics of all its samples, if the history does not hold them.
     pub(crate) whole: Whole<'a, K>,
 }
 
@@ -57,8 +57,8 @@ struct LaneMeasurer<K: Kind> {
 }
 
 impl<K: Kind> PictureMeasurer<K> {
-    /// Measures the window if the viewport asks for it and a measurement is due. Returns the newest measurements, and the
-    /// number of measurements so far.
+    /// Measures the window if the viewport asks for it and a measurement is due. Returns the newest measurements and
+    /// their number.
     pub(crate) fn measure(
         &mut self,
         tracks: &Tracks<K>,
@@ -79,7 +79,7 @@ impl<K: Kind> PictureMeasurer<K> {
         self.count += 1;
         self.viewport = Some(viewport.clone());
         self.measured_ns = now_ns;
-        // The last column reaches beyond the newest sample.
+        // The last column extends beyond the newest sample.
         let end = (window.end.max(0.0) as u64).min(tracks.sampled().next_index());
         let lanes: Vec<LaneId> = tracks.lanes(viewport.lanes).collect();
         let samples_max = (SAMPLES_SUM_MAX / lanes.len().max(1) as u64).min(SAMPLES_MAX);
@@ -103,7 +103,7 @@ impl<K: Kind> PictureMeasurer<K> {
 }
 
 impl<K: Kind> PictureMeasurer<K> {
-    /// Delay and phase of each lane to one of them, over the newest samples without a gap.
+    /// Delay and phase of each lane against a reference lane, over the newest samples without a gap.
     fn shift(&mut self, tracks: &Tracks<K>, math: Option<Track<'_, f32>>, viewport: &Viewport, span: &Span) {
         let Some(against) = viewport.against.or(self.measured.first().map(|it| it.lane)) else { return };
         let others = self.measured.iter().filter(|it| it.lane != against).count();
@@ -114,7 +114,7 @@ impl<K: Kind> PictureMeasurer<K> {
             if viewport.is_exact { SHIFT_EXACT_MAX } else { SHIFT_SUM_MAX / others.min(SHIFTS_MAX) as u64 };
         let Range { start, end } = span.range;
         let scales = viewport.measure.as_deref();
-        // A negative factor turns the signal over.
+        // A negative factor inverts the signal.
         let sign = |lane| scales.and_then(|it| it.get(lane)).map_or(1.0, |it| it.factor.signum() as f32);
         let mut copy =
             |lane: LaneId, range: Range<u64>, out: &mut Vec<f32>| match math.filter(|_| lane.is_math()) {
@@ -136,7 +136,7 @@ impl<K: Kind> PictureMeasurer<K> {
     }
 }
 
-/// Measures how lanes lie in time to each other.
+/// Measures the delays between lanes.
 #[derive(Debug, Default)]
 struct Shifts {
     measurer: ShiftMeasurer,
@@ -144,7 +144,7 @@ struct Shifts {
     other: Vec<f32>,
 }
 
-/// Copies the longest stretch of a lane without a gap, and returns the index of its first sample.
+/// Copies the longest run of a lane without a gap, and returns the index of its first sample.
 fn longest<K: Kind>(
     samples: &mut Runs<K>,
     track: Track<'_, K>,
@@ -159,7 +159,7 @@ fn longest<K: Kind>(
     Some(first)
 }
 
-/// What is measured of each lane.
+/// The parts of the window that are measured.
 struct Span {
     range: Range<u64>,
     samples_max: u64,
@@ -167,7 +167,7 @@ struct Span {
 }
 
 impl<K: Kind> LaneMeasurer<K> {
-    /// Where `whole` is not known from elsewhere, it is that of the history.
+    /// Without outside statistics, the history's are used.
     fn measure(
         &mut self,
         lane: LaneId,
@@ -187,14 +187,14 @@ impl<K: Kind> LaneMeasurer<K> {
     }
 }
 
-/// Bound the time that a measurement takes from the data path: some 2 ms for eight lanes or more, five times per second.
+/// Bounds the time of a measurement on the data path: about 2 ms for eight lanes or more, five times per second.
 const SAMPLES_MAX: u64 = 1 << 18;
 const SAMPLES_SUM_MAX: u64 = 8 << 18;
-/// The same of delays: some 3 ms.
+/// The same for delays: about 3 ms.
 const SHIFT_SUM_MAX: u64 = 1 << 14;
-/// Of a picture that is kept.
+/// Limit for a picture to be saved.
 const SHIFT_EXACT_MAX: u64 = 1 << 19;
-/// Lanes that are compared with one.
+/// Maximum lanes that are compared with the reference.
 const SHIFTS_MAX: usize = 32;
 const INTERVAL_NS: u64 = 200_000_000;
 
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn delay_and_phase_are_those_of_a_known_pair_and_a_dash_where_there_is_none() {
-        // 1 kHz at 100 kS/s: the second is 34.56 us later, the third turned over, the fourth another frequency.
+        // 1 kHz at 100 kS/s: the second channel is 34.56 us later, the third inverted, the fourth has another frequency.
         let value = |channel: usize, index: u64| {
             let at = index as f64 / 1e5 - if channel == 1 { 34.56e-6 } else { 0.0 };
             let hz = if channel == 3 { 1700.0 } else { 1000.0 };
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(of(&mut core, &viewport, 3), (None, None), "another frequency");
         let second = Viewport { against: Some(LaneId::real(1)), ..viewport.clone() };
         near(of(&mut core, &second, 0), -34.56, 12.4416);
-        // Turned over again by its scale.
+        // Its scale inverts it again.
         let turned = [(LaneId::real(2), Scale { factor: -1.0, offset: 0.0 })].into_iter().collect();
         near(
             of(&mut core, &Viewport { measure: Some(Arc::new(turned)), is_exact: true, ..viewport }, 2),
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!((drawn, measured.set.get(Quantity::Max)), (20_000.0, Some(20_000.0)));
         assert_eq!(measured.samples, 262_144);
         assert!((989_000..=1_000_000).contains(&measured.level_samples), "{measured:?}");
-        // A picture that is kept takes the time to look at all that is held.
+        // A picture to be saved may take the time to search all held samples.
         let exact = core.answer(&Viewport { is_exact: true, ..viewport }, 1).measured[0];
         assert!(exact.samples > 400_000 && exact.level_samples == 1_000_000, "{exact:?}");
     }

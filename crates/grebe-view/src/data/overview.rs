@@ -1,4 +1,4 @@
-//! All of the history, a few times a second: what a strip beside the picture shows.
+//! The overview: columns of the whole history, a few times a second.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct OverviewView {
 #[derive(Debug, Default)]
 pub(crate) struct Overview {
     made_ns: u64,
-    /// Of what the last one is: the viewport that asked for it, and the history then.
+    /// Source of the last overview: the viewport, and the extent of the history.
     made_of: Option<(Viewport, u64, u64)>,
     view: Option<Arc<OverviewView>>,
 }
@@ -47,7 +47,7 @@ impl Overview {
         if to <= from {
             return None;
         }
-        // Where the picture is moved, all of the history stays what it was.
+        // The overview does not change when only the picture moves.
         let columns = columns.min(COLUMNS_MAX).min(columns_max(tracks.lanes(viewport.lanes).count()));
         let asked = Viewport { overview: Some(columns), lanes: viewport.lanes, ..Viewport::latest(1) };
         let is_recent = now_ns.saturating_sub(self.made_ns) < INTERVAL_NS;
@@ -85,7 +85,7 @@ impl OverviewView {
 }
 
 const COLUMNS_MAX: usize = 2048;
-/// Bounds what it costs the data path.
+/// Bounds the cost for the data path.
 const INTERVAL_NS: u64 = 250_000_000;
 
 #[cfg(test)]

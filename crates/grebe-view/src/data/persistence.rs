@@ -1,4 +1,4 @@
-//! Persistence: all triggered records on top of each other, by how often the trace passed each cell.
+//! Persistence: the density of all triggered records, one over the other.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::data::tracks::Tracks;
 use crate::data::trigger::{TriggerSearch, TriggerSettings};
 use crate::data::viewport::{CountRange, Ranges};
 
-/// How often the trace of one lane passed each cell.
+/// How often the trace of one lane crossed each cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaneDensity {
     pub(crate) lane: LaneId,
@@ -19,14 +19,14 @@ pub(crate) struct LaneDensity {
     pub(crate) cells: Vec<u8>,
 }
 
-/// The densities of one moment.
+/// The densities at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PersistenceView {
     pub(crate) lanes: Vec<LaneDensity>,
     pub(crate) records: u64,
-    /// The part of the triggers since the last picture that was added; below 1 the density is a sample of them.
+    /// Part of the triggers since the last picture that was added. Below 1, the density is a sample.
     pub(crate) fraction: f64,
-    /// Grows with each view: a front end sees by it whether it has drawn this one.
+    /// Grows with each view, so that a front end detects a new one.
     pub(crate) number: u64,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Persistence<K: Kind> {
     trigger: TriggerSettings,
     span_samples: f64,
     acquisition: Acquisition<K>,
-    /// What it takes for records.
+    /// Memory for records.
     memory_bytes: usize,
     /// Each with the place of its lane in a block.
     densities: Vec<(usize, LaneId, Density<K>)>,
@@ -47,10 +47,10 @@ pub(crate) struct Persistence<K: Kind> {
 }
 
 impl<K: Kind> Persistence<K> {
-    /// Its records take at most `room_bytes`.
+    /// Limits the records to `room_bytes`.
     ///
     /// # Errors
-    /// In words for the viewer, where they would take more or a setting is out of its range.
+    /// If they need more, or a setting is out of range: the reason, in words for the viewer.
     pub(crate) fn new(
         ranges: &Ranges,
         trigger: TriggerSettings,
@@ -64,7 +64,7 @@ impl<K: Kind> Persistence<K> {
         let there = ranges.iter().filter_map(|(lane, range)| Some((tracks.place(lane)?, lane, *range)));
         let mut there: Vec<_> = there.collect();
         there.sort_by_key(|(place, ..)| *place);
-        // Before any memory is asked for: a viewer chooses span and lanes.
+        // Checked before memory is reserved, because a viewer chooses span and lanes.
         let memory_bytes = Acquisition::<K>::memory_bytes(there.len(), record_samples);
         let Some(memory_bytes) = memory_bytes.filter(|bytes| *bytes <= room_bytes) else {
             let (samples, room) =
@@ -100,13 +100,13 @@ impl<K: Kind> Persistence<K> {
         })
     }
 
-    /// Bytes that its records take.
+    /// Memory of its records, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Whether it goes on for these settings. Ranges that moved a little and kept their height follow a mean, as under AC coupling: what is there
-    /// stays where it is on the screen, and further records are drawn by the new ones.
+    /// Whether it can continue with these settings. Ranges that moved a little but kept their height follow a mean,
+    /// as under AC coupling: the present density stays in its place, and new records use the new ranges.
     pub(crate) fn adopt(&mut self, ranges: &Ranges, trigger: &TriggerSettings, span_samples: f64) -> bool {
         if (&self.trigger, self.span_samples) != (trigger, span_samples) {
             return false;
@@ -133,7 +133,7 @@ impl<K: Kind> Persistence<K> {
 
     pub(crate) fn append(&mut self, first_sample_index: u64, block: &[&[K]]) {
         let densities = &mut self.densities;
-        // What is refused here is refused and counted by the history too.
+        // The history counts and refuses the same samples.
         let _ = self.acquisition.append(first_sample_index, block, |record| {
             let fraction = record.trigger.fraction();
             for (place, _, density) in densities.iter_mut() {
@@ -142,7 +142,7 @@ impl<K: Kind> Persistence<K> {
         });
     }
 
-    /// The densities now, faded by the time since the last ones.
+    /// The present densities, faded by the time since the last ones.
     pub(crate) fn view(&mut self, now_ns: u64) -> Option<Arc<PersistenceView>> {
         let elapsed_ns = now_ns.saturating_sub(self.resolved_ns);
         if elapsed_ns < INTERVAL_NS && self.view.is_some() {
@@ -166,21 +166,21 @@ impl<K: Kind> Persistence<K> {
     }
 }
 
-/// Whether a range has the height of the one before, and lies near it.
+/// Whether a range has the previous height, and is near it.
 pub(super) fn is_moved(before: (f64, f64), now: (f64, f64)) -> bool {
     let (height, other) = (before.1 - before.0, now.1 - now.0);
     (height - other).abs() <= height.abs() * 1e-6 && (now.0 - before.0).abs() <= height.abs() * MOVED_MAX
 }
 
-/// Of the height of a range, from one picture to the next.
+/// As a part of the range's height, per picture.
 const MOVED_MAX: f64 = 0.05;
-/// Cells of the map: enough for a lane, and a few milliseconds for eight.
+/// Cells of the map: enough for a lane, and a few milliseconds for eight lanes.
 const WIDTH: usize = 960;
 const HEIGHT: usize = 192;
-/// Bounds the time that a picture takes from the data path: one or two milliseconds per channel.
+/// Bounds the time of a picture on the data path: one or two milliseconds per channel.
 const SAMPLES_PER_PICTURE: u64 = 1 << 21;
 const INTERVAL_NS: u64 = 40_000_000;
-/// A trace that came once is half as bright after this long.
+/// Time after which a single trace is half as bright.
 const HALF_LIFE_NS: f64 = 7e8;
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
         }
         let view = core.answer(&viewport(40.0), 3_000_000_000).persistence.unwrap();
         assert!(view.records >= 36, "{} of 40 records", view.records);
-        // Where the lane is another, it begins anew.
+        // Another lane starts again.
         assert_eq!(core.answer(&viewport(5_000.0), 3_100_000_000).persistence.unwrap().records, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a front end draws: one consistent moment of the stream.
+//! A picture for a front end: one consistent moment of the stream.
 
 use std::sync::Arc;
 
@@ -23,23 +23,23 @@ use crate::data::xy::XyView;
 /// One answer to a [`Viewport`](crate::data::viewport::Viewport).
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
-    /// What the stream is; `None` while nothing has arrived.
+    /// The stream's format and rate; `None` before the first frame.
     pub stream: Option<StreamInfo>,
-    /// What the stream says of itself, for the newest sample.
+    /// The stream's description, valid for the newest sample.
     pub description: Option<Arc<Description>>,
-    /// Of each clock of a host by which times of the stream are known, the sample nearest to the right edge whose time was told.
+    /// Samples with known times: for each clock, the one nearest to the right edge.
     pub axis_points: Vec<AxisPoint>,
-    /// Places in the picture where the stream became another, oldest first; at most the newest 256.
+    /// Places in the picture where the description changed, oldest first; at most the newest 256.
     pub changes: Vec<ChangeMark>,
-    /// Stretches in the picture that somebody labelled; at most the newest 256.
+    /// Annotations in the picture; at most the newest 256.
     pub annotations: Vec<Arc<StreamAnnotation>>,
-    /// Those of all of the stream, where a list of them was asked for.
+    /// Annotations of the whole stream, if the viewport asks for a list.
     pub(crate) listed: Option<Arc<AnnotationList>>,
-    /// What was asked for.
+    /// The viewport that this picture answers.
     pub(crate) answers: Option<Viewport>,
     /// Whether the stream's end has arrived, or its source is gone.
     pub is_ended: bool,
-    /// Ties columns to samples.
+    /// Relates columns to samples.
     pub grid: ColumnGrid,
     /// Number of the first column on `grid`; columns below 0 lie before the stream and are [`Column::OUTSIDE`].
     pub first_column: i64,
@@ -47,112 +47,112 @@ pub struct Picture {
     pub left_index: f64,
     /// Samples from the left edge to the right edge.
     pub span_samples: f64,
-    /// The lanes that were asked for and exist, in order; the math lane is the last.
+    /// The requested lanes that exist, in order; the math lane is the last.
     pub lanes: Vec<LaneColumns>,
-    /// What the math lane's numbers stand for, if there is one.
+    /// Scale of the math lane, if there is one.
     pub(crate) math: Option<Scale>,
-    /// First sample index that any history still covers.
+    /// First sample index that the history still covers.
     pub oldest_index: u64,
     /// The index after the newest sample.
     pub next_index: u64,
-    /// What arrived and what is missing, as counted here.
+    /// Samples received and lost, as counted here.
     pub counts: TrackerCounts,
-    /// How much arrives.
+    /// Data rates.
     pub flow: Flow,
     /// When the newest frame was produced, on its producer's clock.
     pub newest_ts_ns: u64,
-    /// Absolute index of that frame's first sample, which the time is of.
+    /// Absolute index of that frame's first sample, at that time.
     pub newest_first_index: u64,
     /// When the newest batch arrived, on this machine's monotonic clock; 0 before the first.
     pub newest_arrival_ns: u64,
-    /// Smallest difference of the two clocks over the last half minute: where the clocks are not the same, latency is
-    /// measured from there.
+    /// Smallest difference between the two clocks over the last half minute. Between different clocks, latency counts
+    /// from there.
     pub transit_min_ns: i64,
-    /// This machine's monotonic clock less that of the machine where the samples arrived; 0 where that is this one.
+    /// This host's monotonic clock minus that of the receiving host; 0 if they are the same host.
     pub(crate) clock_ahead_ns: i64,
-    /// The trigger's state; `None` where none was asked for.
+    /// The trigger's state; `None` without a trigger.
     pub trigger: Option<TriggerView>,
     /// The gaps in the picture, oldest first; at most the newest 256.
     pub gaps: Vec<GapMark>,
-    /// Streams seen: grows when the sender restarts, or changes its channels or its rate.
+    /// Number of streams so far: grows when the sender restarts, or changes its channels or its rate.
     pub streams: u64,
-    /// Absolute sample indices of the last triggers, shown or not, or of a held picture those around it; the newest last, at most 64.
+    /// Absolute sample indices of recent triggers, or, for a held picture, of those around it; the newest last, at most 64.
     pub triggers: Vec<f64>,
-    /// The densities of all triggers, where they were asked for and there is a trigger.
+    /// Densities of all triggers, if the viewport asks for them and there is a trigger.
     pub(crate) persistence: Option<Arc<PersistenceView>>,
-    /// What was asked for and is not shown, and why, in words.
+    /// Why a requested item is missing.
     pub(crate) refused: Option<String>,
-    /// Measurements of the lanes, where they were asked for.
+    /// Measurements of the lanes, if the viewport asks for them.
     pub measured: Vec<LaneMeasurements>,
-    /// Measurements made so far: tells a new one from a repeated one.
+    /// Number of measurements so far, to detect a new one.
     pub(crate) measured_count: u64,
-    /// Measurements of the signals, where both they and spectra were asked for.
+    /// Measurements of the signals, if the viewport asks for measurements and spectra.
     pub signals: Vec<SignalMeasurements>,
-    /// Spectra, where they were asked for and there are samples for one.
+    /// Spectra, if the viewport asks for them and there are enough samples.
     pub spectrum: Option<Arc<SpectrumView>>,
-    /// One lane over another, where it was asked for.
+    /// One lane over another, if the viewport asks for it.
     pub(crate) xy: Option<Arc<XyView>>,
-    /// All of the history, where it was asked for.
+    /// Columns of the whole history, if the viewport asks for them.
     pub(crate) overview: Option<Arc<OverviewView>>,
     /// Bytes reserved for history.
     pub memory_bytes: usize,
-    /// Whether columns are guessed from some of their samples: those of a recording that was not read yet.
+    /// Whether columns are estimates from some of their samples, because the recording was not read completely yet.
     pub is_estimated: bool,
-    /// Of a recording that is still being copied: which part of the samples has come, 0 to 1, in equal parts of the picture from left to
-    /// right.
+    /// For a recording that is still being copied: the part of the samples that has arrived, 0 to 1, for equal parts
+    /// of the picture from left to right.
     pub arrived: Option<Arc<[f32]>>,
 }
 
 /// The columns of one lane.
 #[derive(Debug, Clone)]
 pub struct LaneColumns {
-    /// What the lane shows.
+    /// The lane.
     pub lane: LaneId,
     /// Left to right, in raw counts.
     pub columns: Vec<Column<f32>>,
-    /// Where samples lie wider apart than columns: the line between them, not rounded to counts.
+    /// If samples are farther apart than columns: the line between them, not rounded to counts.
     pub line: Option<SampleLine<f32>>,
-    /// The samples that the line goes through, beyond the columns too: stretches without a gap, each with its first index.
+    /// The samples on the line, also beyond the columns: runs without a gap, each with its first index.
     pub(crate) line_runs: Vec<(u64, Vec<f32>)>,
-    /// Whether the signal is cut off at an end of the range of its samples: two neighbours or more that are shown stand there.
+    /// Whether the signal is clipped: at least two neighbouring visible samples stand at an end of the samples' range.
     pub is_clipped: bool,
     /// Mean of the visible samples, in raw counts.
     pub mean: f64,
-    /// The samples next to the two cursors, where they are held singly.
+    /// The samples nearest to the two cursors, if the history holds them.
     pub(crate) at_cursors: [Option<f64>; 2],
 }
 
-/// What the frames say of their stream.
+/// Properties of the stream that the frames state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StreamInfo {
     /// Channels.
     pub channels: usize,
-    /// What their samples are.
+    /// Sample format.
     pub format: SampleFormat,
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
     /// Samples per channel in the newest frame.
     pub block_samples: u32,
-    /// Samples the generator has dropped since the stream began, as its frames say.
+    /// Samples that the generator has dropped since the start of the stream, according to its frames.
     pub generator_drops: u64,
 }
 
-/// Samples that are missing.
+/// Missing samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapMark {
-    /// Counts the gaps of a stream from 0.
+    /// Number of the gap in its stream, from 0.
     pub number: u64,
-    /// Absolute index of the first sample that is missing.
+    /// Absolute index of the first missing sample.
     pub start: u64,
     /// Absolute index of the first sample after the gap.
     pub end: u64,
-    /// Of them, samples per channel that the generator never made.
+    /// Number of these samples that the generator never made.
     pub generator_samples: u64,
-    /// Frames that were sent and did not arrive.
+    /// Frames that were sent but did not arrive.
     pub lost_frames: u64,
 }
 
-/// How much arrives, over the last second.
+/// Data rates over the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flow {
@@ -169,7 +169,7 @@ pub struct Flow {
 pub(crate) struct Latency {
     /// Seconds from the newest frame's production to now.
     pub(crate) seconds: f64,
-    /// Whether this is only the excess over the smallest latency seen, because the producer's clock is another machine's.
+    /// Whether this is only the excess over the smallest latency so far, because the producer uses another clock.
     pub(crate) is_relative: bool,
 }
 
@@ -178,12 +178,12 @@ impl Picture {
         Picture { span_samples: 1.0, ..Picture::default() }
     }
 
-    /// Samples per second where known, else 1: converts a span to samples.
+    /// Samples per second if known, else 1. Converts a span to samples.
     pub fn rate_or_one(&self) -> f64 {
         self.stream.map_or(1.0, |stream| stream.rate_or_one())
     }
 
-    /// The unit of the time axis: `s`, or `S` (samples) where the stream does not know its rate.
+    /// The unit of the time axis: `s`, or `S` (samples) if the rate is unknown.
     pub fn axis_unit(&self) -> &'static str {
         if self.stream.is_some_and(|stream| stream.rate_hz > 0.0) { "s" } else { "S" }
     }
@@ -210,12 +210,12 @@ impl Picture {
 }
 
 impl StreamInfo {
-    /// The lanes of a mask that the stream has.
+    /// The stream's lanes that a mask selects.
     pub(crate) fn lanes(&self, shown: LaneMask) -> impl Iterator<Item = LaneId> + use<> {
         shown.lanes(self.channels, self.format.is_complex())
     }
 
-    /// The lane of a channel's samples, or of I.
+    /// The first lane of a channel: its samples, or I.
     pub(crate) fn first_lane(&self, channel: usize) -> LaneId {
         LaneId::first_of(channel, self.format.is_complex())
     }

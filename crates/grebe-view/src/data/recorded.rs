@@ -1,5 +1,4 @@
-//! The history of a recording: on its disk. What a picture needs of it singly is held, the rest comes from what is known of longer
-//! stretches.
+//! The history of a recording on disk. It holds the samples that a picture needs, and takes wide columns from summaries.
 //!
 //! ```text
 //!   narrow: the samples of the window, and some to either side --read--> Kept: as if they had just come
@@ -33,7 +32,7 @@ use samples::Reader;
 use waterfall::{Disk, Most, WideWaterfall, is_wide};
 use wide::{Wide, WideColumns};
 
-/// The history of a recording.
+/// Creates the history of a recording.
 ///
 /// # Errors
 /// [`ScopeError::OutOfMemory`].
@@ -48,17 +47,17 @@ pub(crate) fn history_for(recording: Box<dyn Recording>) -> Result<Box<dyn Histo
 struct Recorded<K: Kind> {
     recording: Box<dyn Recording>,
     kept: Kept<K>,
-    /// Samples per channel that it holds singly at most.
+    /// Maximum samples per channel that it holds.
     capacity: u64,
-    /// The indices that it holds, gaps included.
+    /// The held indices, gaps included.
     held: Range<u64>,
     reader: Reader,
     picture: Wide,
     overview: Wide,
     waterfall: WideWaterfall<K>,
-    /// Whose last picture was guessed.
+    /// Viewers whose last picture had estimated columns.
     guessed: Vec<Viewer>,
-    /// Of each viewer the last window whose samples take longer to read than a person notices: they are read for its second picture.
+    /// Per viewer, the last window whose samples take noticeably long to read. They are read for its second picture.
     put_off: Vec<(Viewer, Range<u64>)>,
 }
 
@@ -67,7 +66,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let outline = recording.outline();
         let (format, channels) = (outline.format, outline.channels);
         let (lanes, is_complex) = (channels * format.components(), format.is_complex());
-        // Of a complex stream a third of the memory is for I and Q.
+        // For a complex stream, a third of the memory is for I and Q.
         let parts = if is_complex { 3 } else { 1 };
         let own_bytes = HELD_BYTES / (1 + usize::from(is_complex)) * 9 / 2;
         let mut kept = Kept::new(format, channels, own_bytes * parts)?;
@@ -88,7 +87,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         })
     }
 
-    /// Holds the samples of some indices, as far as they are there and there is room: rather the newest.
+    /// Holds the samples of a range as far as there is room; prefers the newest.
     fn hold(&mut self, wanted: Range<u64>, around: u64) {
         let all = self.recording.outline().indices();
         let wanted = wanted.start.max(all.start)..wanted.end.min(all.end);
@@ -113,7 +112,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             let position = stretch.position + (from - stretch.first_sample_index);
             let kept = &mut self.kept;
             let recording = &mut *self.recording;
-            // What cannot be read is missing in the picture.
+            // Unreadable samples are missing in the picture.
             let _ = self
                 .reader
                 .read(recording, position, to - from, from, |frame, first| kept.append(frame, first).is_ok());
@@ -121,13 +120,13 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         self.kept.tracks.reach(end);
     }
 
-    /// The samples that are to be held for a picture that ends at `right`; whether they are all that it shows.
+    /// Holds the samples for a picture that ends at `right`. Returns whether the picture needs no others.
     fn hold_for(&mut self, viewer: Viewer, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
         let margin = margin(viewport, span_samples);
         let (left, right) = (right - span_samples - margin, right + margin);
         let indices = left.max(0.0) as u64..right.max(0.0) as u64;
         let is_known = self.recording.outline().position_of(indices.end).0 <= self.recording.known_samples();
-        // Beyond, nodes take less time than samples.
+        // Wider columns are faster from nodes than from samples.
         let narrow = NARROW_COLUMN_SAMPLES * viewport.columns_in_range() as u64;
         let narrow = if is_known { self.capacity.min(narrow) } else { self.capacity };
         let length = indices.end - indices.start;
@@ -145,7 +144,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         false
     }
 
-    /// Whether samples are read for the next picture only: many that are not held, of a window that was not asked for before.
+    /// Whether to read the samples only for the next picture: there are many, and the window is new.
     fn is_put_off(&mut self, viewer: Viewer, viewport: &Viewport, indices: &Range<u64>) -> bool {
         let length = indices.end - indices.start;
         let lanes = self.kept.tracks.sampled().channels();
@@ -154,7 +153,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         if is_quick || is_held || viewport.is_exact {
             return false;
         }
-        // One that moves with a recording that grows is the same.
+        // A window that moves with a growing recording counts as the same.
         let is_same = |(_, before): &(Viewer, Range<u64>)| {
             let common = indices.end.min(before.end).saturating_sub(indices.start.max(before.start));
             common > length / 2 && before.end - before.start == length
@@ -165,13 +164,13 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         !was_put_off
     }
 
-    /// Whether the samples of some indices can be read: all can, but of a recording that is still being copied.
+    /// Whether the samples of a range can be read. Always true, except while the recording is being copied.
     fn is_here(&self, indices: Range<u64>) -> bool {
         let positions = self.positions(indices.start as f64..indices.end as f64);
         self.recording.readable(positions.clone()) == positions
     }
 
-    /// Of a recording that is still being copied: asks for what the picture shows, and says which parts of it have come.
+    /// While the recording is being copied: requests the samples of the picture, and reports which parts have arrived.
     fn arrive(&mut self, viewport: &Viewport, extent: &Extent, picture: &mut Picture) {
         let window = extent.window();
         let shown = self.positions(window.clone());
@@ -180,14 +179,14 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         }
         let length = shown.end - shown.start;
         let columns = viewport.columns_in_range() as u64;
-        // Without nodes, samples are all there is.
+        // Without nodes, only samples help.
         let is_known = shown.end <= self.recording.known_samples();
         let narrow = if is_known { NARROW_COLUMN_SAMPLES / 4 * columns } else { self.capacity };
         let needs_samples = length <= self.capacity.min(narrow);
-        // Spectra and one channel over another are of the newest samples.
+        // Spectra and X-Y plots need the newest samples.
         let newest = if viewport.spectrum.is_some() || viewport.xy.is_some() { NEWEST_WANTED } else { 0 };
         let singly = if needs_samples { length } else { newest.min(length) };
-        // As much to either side as is held.
+        // Include the margin that is held on either side.
         let margin = if singly > 0 { margin(viewport, window.end - window.start) } else { 0.0 };
         let first = if needs_samples { window.start - margin } else { window.end.ceil() - singly as f64 };
         let wanted = WantedSamples {
@@ -209,7 +208,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         self.recording.readable(positions.clone()) == *positions
     }
 
-    /// Puts columns, means and gaps of what is not held into the picture.
+    /// Adds columns, means and gaps from outside the held samples to the picture.
     fn widen(&mut self, extent: &Extent, picture: &mut Picture) {
         let places: Vec<usize> = picture.lanes.iter().filter_map(|lane| place(lane.lane)).collect();
         let wide = WideColumns {
@@ -239,7 +238,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         }
     }
 
-    /// Puts the waterfall of a window into the picture whose rows are longer than a transform.
+    /// Adds a waterfall whose rows are longer than a transform.
     fn fall(
         &mut self,
         viewer: Viewer,
@@ -255,7 +254,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let Some(view) = &mut picture.spectrum else { return };
         let disk = &mut Disk { recording: &mut *self.recording, reader: &mut self.reader };
         let blocks = Duration::from_millis(WATERFALL_MS);
-        // A picture that is kept has no next one.
+        // A picture to be saved has no next one that could improve it.
         let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { blocks }, blocks };
         let waterfall = self.waterfall.view(disk, settings, (channel, view.size), window, most);
         picture.is_estimated |= !self.waterfall.is_settled();
@@ -265,7 +264,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         view.waterfall = waterfall.map(|waterfall| WaterfallView { number, ..waterfall });
     }
 
-    /// What is known of all samples of a window, as measurements need it.
+    /// Statistics of all samples of a window, for measurements.
     fn whole(&mut self, window: Range<f64>) -> Vec<Option<RangeStats<K>>> {
         let range = self.positions(window);
         let lanes = self.kept.tracks.sampled().channels();
@@ -288,14 +287,14 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         Some(RangeStats::known(extremes, (sums.sum, sums.sum_sq, sums.not_finite), sums.count, range.clone()))
     }
 
-    /// Where the samples of a window stand.
+    /// File positions of the samples of a window.
     fn positions(&self, window: Range<f64>) -> Range<u64> {
         let outline = self.recording.outline();
         let at = |index: f64| outline.position_of(index.max(0.0) as u64).0;
         at(window.start)..at(window.end)
     }
 
-    /// The gaps of a window; at most as many as a picture has.
+    /// The gaps of a window, up to the limit of a picture.
     fn gaps_in(&self, window: Range<f64>) -> Vec<GapMark> {
         let outline = self.recording.outline();
         let indices = (window.start.max(0.0) as u64).saturating_sub(1)..window.end.max(0.0) as u64 + 1;
@@ -317,7 +316,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         pairs.map_while(of).filter(|gap| gap.end > gap.start).take(GAPS_MAX).collect()
     }
 
-    /// All of the recording, beside the picture.
+    /// Columns of the whole recording.
     fn overview(&mut self, viewport: &Viewport, picture: &mut Picture) {
         let all = self.recording.outline().indices();
         let Some(columns) = viewport.overview.filter(|&columns| columns > 0 && !all.is_empty()) else {
@@ -374,7 +373,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         self.kept.keep_parts(viewer, &asked, true);
         let (tracks, look) = self.kept.look(viewer);
         let (right_edge, trigger) = look.triggered(tracks, &asked, &moment);
-        // A trigger is looked for where samples are held: near the right edge of what is too long for that.
+        // Triggers are searched in held samples only: in a long window, near the right edge.
         let right_edge = right_edge.filter(|_| is_narrow);
         if let Some(right) = right_edge {
             is_narrow = self.hold_for(viewer, viewport, span_samples, right);
@@ -390,7 +389,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             self.widen(&extent, picture);
         }
         self.arrive(viewport, &extent, picture);
-        // A row of it is of transforms that are spread over all of its samples.
+        // Its rows use transforms spread over all samples.
         let is_all_here = self.is_readable(&self.positions(extent.window()));
         picture.is_estimated |= wide.is_some() && !is_all_here;
         if let Some((settings, channel)) = wide.filter(|_| is_all_here) {
@@ -439,17 +438,17 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             self.picture = Wide::default();
             self.overview = Wide::default();
         }
-        // What was guessed is guessed better, until it is known.
+        // Estimates improve with each picture, until the summary is ready.
         changed || !self.guessed.is_empty()
     }
 }
 
-/// What is held to either side of what is shown, for the lines that lead there.
+/// Extra samples on either side of the window, for the lines at its edges.
 fn margin(viewport: &Viewport, span_samples: f64) -> f64 {
     span_samples / viewport.columns_in_range() as f64 * 2.0 + SINC_SAMPLES
 }
 
-/// The lane's place among those of a recording, where it is one of its samples.
+/// The place of a sampled lane among the recording's lanes.
 fn place(lane: LaneId) -> Option<usize> {
     match lane.part {
         Part::Real => Some(lane.channel),
@@ -459,29 +458,29 @@ fn place(lane: LaneId) -> Option<usize> {
     }
 }
 
-/// Samples that are held singly, over all lanes: read from a disk in some 40 ms.
+/// Memory for held samples, all lanes together: about 40 ms to read from a disk.
 const HELD_BYTES: usize = 64 << 20;
-/// Of these, what is read and taken in within a picture: some 10 ms.
+/// The part of it that is read within one picture: about 10 ms.
 const AT_ONCE_BYTES: usize = 8 << 20;
-/// Held to either side of what is shown, so that a picture can be moved.
+/// Minimum margin on either side, so that a picture can move.
 const AROUND_MIN: u64 = 1 << 12;
 const AROUND_MAX: u64 = 1 << 22;
-/// Held of a window that is longer than what can be: for spectra and edges.
+/// Samples held of a window that exceeds the memory: for spectra and edges.
 const NEWEST_SAMPLES: u64 = 1 << 20;
-/// Where a column has more samples, and nodes are known, it is drawn from these.
+/// Columns with more samples are drawn from nodes, if there are any.
 const NARROW_COLUMN_SAMPLES: u64 = 4096;
 const NODES_OF_WHOLE: u64 = 4096;
 const SINC_SAMPLES: f64 = 32.0;
-/// Samples per channel that a spectrum asks for.
+/// Samples per channel for a spectrum.
 const NEWEST_WANTED: u64 = 1 << 16;
-/// Parts of a picture of which is said how much has come.
+/// Number of parts of a picture whose progress is reported.
 const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
 const OVERVIEW_COLUMNS_MAX: usize = 2048;
-/// What may be spent on samples of columns that are not known, a picture: a key is answered within 0.1 s, and the next picture goes on.
+/// Time per picture for samples of unknown columns. Keys must respond within 0.1 s, and the next picture continues.
 const PICTURE_MS: u64 = 30;
 const OVERVIEW_MS: u64 = 10;
-/// The same on transforms of a waterfall.
+/// The same, for the transforms of a waterfall.
 const WATERFALL_MS: u64 = 100;
 const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);
 

@@ -1,4 +1,4 @@
-//! What a scope asks of a recording: how it is laid out, its samples, and what is known of them beforehand.
+//! The scope's view of a recording: its layout, its samples, and its summaries.
 
 use std::fmt::Debug;
 use std::io;
@@ -7,32 +7,32 @@ use std::sync::Arc;
 
 use grebe_frame::{Description, SampleFormat, StreamAnnotation};
 
-/// A recording of any size, as a [`RecordingScope`](crate::RecordingScope) looks at it. Lanes are the channels; of complex ones I and Q
-/// by turns. Positions count samples per channel in the file, in which gaps take no room.
+/// A recording of any size, for a [`RecordingScope`](crate::RecordingScope). Its lanes are the channels, or
+/// alternately I and Q of complex ones. Positions count samples per channel in the file, where gaps take no room.
 pub trait Recording: Debug + Send {
-    /// What it is.
+    /// Format, rate and layout.
     fn outline(&self) -> &RecordingOutline;
 
-    /// Looks whether it grew or was cut; whether it did. Called twice a second.
+    /// Checks whether the recording grew or was cut; returns whether it did. Called twice a second.
     fn refresh(&mut self) -> bool;
 
-    /// Reads samples of all channels into `out`: the bytes of each channel as a frame has them, one channel behind the other.
+    /// Reads samples of all channels into `out`: the bytes of each channel as in a frame, one channel after the other.
     ///
     /// # Errors
-    /// What cannot be read, or is not there (any more).
+    /// If the samples cannot be read, or no longer exist.
     fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// Samples per channel, from the first on, whose extremes and sums are known.
+    /// Samples per channel, from the first on, with extremes and sums in the summary.
     fn known_samples(&self) -> u64;
 
-    /// log2 of the samples of the longest nodes there are that have at most `1 << log2`.
+    /// log2 of the samples of the longest available nodes with at most `1 << log2` samples.
     fn level(&self, log2: u32) -> Option<u32>;
 
-    /// Appends the smallest and the largest samples of nodes of a level to `out`: node `n` is of the samples
-    /// `n << log2 .. (n + 1) << log2`, as far as they are known. Without any but not-a-number, the smallest is above the largest.
+    /// Appends the smallest and the largest samples of nodes of a level to `out`: node `n` covers the samples
+    /// `n << log2 .. (n + 1) << log2`, as far as the summary goes. If all are NaN, the smallest is above the largest.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// If the summary cannot be read.
     fn extremes(
         &mut self,
         lane: usize,
@@ -41,25 +41,25 @@ pub trait Recording: Debug + Send {
         out: &mut Vec<(f32, f32)>,
     ) -> io::Result<()>;
 
-    /// Sums of the samples of a lane, widened to what they are known of.
+    /// Sums of a lane's samples, for a range widened to whole nodes.
     fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums;
 
-    /// Samples per channel, from the first on, whose power by frequency is known; `None` where it is not, and will not be.
+    /// Samples per channel, from the first on, with a spectral summary; `None` if there is none and none is being made.
     fn known_power_samples(&mut self) -> Option<u64> {
         None
     }
 
-    /// log2 of the samples of the longest rows of power that have at most `1 << log2`.
+    /// log2 of the samples of the longest available power rows with at most `1 << log2` samples.
     fn power_level(&self, log2: u32) -> Option<u32> {
         let _ = log2;
         None
     }
 
-    /// The power of the samples `number << log2 .. (number + 1) << log2` of a channel, as far as they are known; `log2` as
-    /// [`power_level`](Self::power_level) says.
+    /// The power of the samples `number << log2 .. (number + 1) << log2` of a channel, as far as the summary goes;
+    /// `log2` is from [`power_level`](Self::power_level).
     ///
     /// # Errors
-    /// What cannot be read.
+    /// If the summary cannot be read.
     fn power(
         &mut self,
         channel: usize,
@@ -71,83 +71,84 @@ pub trait Recording: Debug + Send {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Bytes of memory that what is known of it takes.
+    /// Memory of its summaries, in bytes.
     fn memory_bytes(&self) -> usize;
 
-    /// Of a recording that is still being copied, which part of the samples at some positions has come, 0 to 1; `None` where it is all
-    /// there.
+    /// While the recording is being copied: the part of the samples at some positions that has arrived, 0 to 1.
+    /// `None` if it is complete.
     fn arrived(&self, positions: Range<u64>) -> Option<f32> {
         let _ = positions;
         None
     }
 
-    /// The first stretch of some positions whose samples can be read: all of them, but of a recording that is still being copied.
+    /// The first readable run of some positions: all of them, except while the recording is being copied.
     fn readable(&self, positions: Range<u64>) -> Range<u64> {
         positions
     }
 
-    /// Hears what a picture shows of a recording that is still being copied: that is to come next.
+    /// While the recording is being copied: takes the samples that a picture needs next.
     fn want(&mut self, wanted: &WantedSamples) {
         let _ = wanted;
     }
 
-    /// As [`level`](Self::level) for the nodes of some positions, of which longer ones may be all that has come; and whether that is not
-    /// so, or they are short enough for a picture that is made once.
+    /// As [`level`](Self::level), for the nodes of some positions, where only longer nodes may have arrived. Also
+    /// returns whether the nodes are final, or short enough for a single picture.
     fn level_of(&mut self, log2: u32, positions: Range<u64>) -> Option<(u32, bool)> {
         let _ = positions;
         Some((self.level(log2)?, true))
     }
 }
 
-/// What a picture needs of a recording that is still being copied. Positions as [`Recording`] counts them.
+/// Samples that a picture needs of a recording that is still being copied. Positions count as in [`Recording`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WantedSamples {
-    /// What it shows.
+    /// The visible range.
     pub shown: Range<u64>,
-    /// Of that, what it needs singly.
+    /// The part of it that the picture needs as single samples.
     pub singly: Range<u64>,
-    /// log2 of the samples of the nodes that it draws the rest from.
+    /// log2 of the samples of the nodes for the rest.
     pub node_log2: u32,
 }
 
-/// What a recording is.
+/// Format, rate and layout of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct RecordingOutline {
-    /// What its samples are.
+    /// Sample format.
     pub format: SampleFormat,
     /// Channels, 1 to 255.
     pub channels: usize,
     /// Samples per second and channel; 0 = unknown.
     pub rate_hz: f64,
-    /// Stretches without a gap, in the order of the file and of the stream, which cover the file.
+    /// Runs without a gap that cover the file, in the order of the file and of the stream.
     pub stretches: Vec<Stretch>,
-    /// What it says of itself, each from its own first sample on.
+    /// Descriptions, each valid from its first sample on.
     pub descriptions: Vec<Arc<Description>>,
-    /// What it labels.
+    /// Annotations.
     pub annotations: Vec<StreamAnnotation>,
 }
 
-/// Samples that follow each other without a gap.
+/// Consecutive samples without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where it begins in the file.
+    /// Its start in the file.
     pub position: u64,
-    /// How long it is; never 0.
+    /// Its length; never 0.
     pub length_samples: u64,
-    /// The index of its first sample in the stream that was recorded.
+    /// Index of its first sample in the recorded stream.
     pub first_sample_index: u64,
 }
 
-/// Power of some samples by frequency, in dBFS of their format: from 0 Hz to half the rate, of complex samples from minus half the rate.
+/// Power of some samples by frequency, in dBFS of their format: from 0 Hz to half the rate; of complex samples from
+/// minus half the rate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordingPower {
-    /// The highest of any transform.
+    /// The highest of all transforms.
     pub highest: Vec<f32>,
-    /// The mean of all.
+    /// The mean of all transforms.
     pub mean: Vec<f32>,
 }
 
-/// Sums over the finite ones of some samples.
+/// Sums over the finite values of some samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RecordingSums {
     /// Sum of the samples.
@@ -161,7 +162,7 @@ pub struct RecordingSums {
 }
 
 impl RecordingOutline {
-    /// Full scale, where its samples have fewer bits than their format.
+    /// Full scale, if the samples have fewer bits than their format.
     pub(crate) fn bits_full_scale(&self) -> Option<f64> {
         self.descriptions.iter().find_map(|description| description.full_scale(self.format))
     }
@@ -171,7 +172,7 @@ impl RecordingOutline {
         self.stretches.last().map_or(0, |last| last.position + last.length_samples)
     }
 
-    /// From the first index to behind the last.
+    /// From the first index to the last, end exclusive.
     pub(crate) fn indices(&self) -> Range<u64> {
         match (self.stretches.first(), self.stretches.last()) {
             (Some(first), Some(last)) => first.first_sample_index..last.end_index(),
@@ -184,7 +185,7 @@ impl RecordingOutline {
         (end - start).saturating_sub(self.len_samples())
     }
 
-    /// Where the first sample from an index on stands, and whether it is the first behind a gap or the end of the file.
+    /// File position of the first sample from an index on, and whether a gap or the end of the file comes before it.
     pub(crate) fn position_of(&self, index: u64) -> (u64, bool) {
         let next = self.stretches.partition_point(|stretch| stretch.first_sample_index <= index);
         let Some(stretch) = next.checked_sub(1).map(|at| self.stretches[at]) else { return (0, true) };
@@ -195,7 +196,7 @@ impl RecordingOutline {
         }
     }
 
-    /// The stretches that reach into some indices.
+    /// The runs that overlap some indices.
     pub(crate) fn stretches_in(&self, indices: Range<u64>) -> &[Stretch] {
         let first = self.stretches.partition_point(|stretch| stretch.end_index() <= indices.start);
         let last = self.stretches.partition_point(|stretch| stretch.first_sample_index < indices.end);

@@ -1,4 +1,4 @@
-//! Samples of every format, as one of the two kinds that a scope computes with.
+//! Converts samples of every format to one of the two kinds that a scope computes with.
 
 use std::borrow::Cow;
 use std::ops::Sub;
@@ -10,19 +10,19 @@ use crate::data::lane::Part;
 
 /// The kind that a history keeps samples as: `i16` for real samples of 8 and 16 bits, `f32` for all others.
 pub(crate) trait Kind: Value {
-    /// All lanes of a frame, one behind the other, where they lie in it just so.
+    /// All lanes of a frame, one after the other, if the frame stores them that way.
     fn borrowed<'a>(frame: &Frame<'a>) -> Option<&'a [Self]>;
 
-    /// Puts all lanes of a frame into `out`, one behind the other; of complex channels I, then Q.
+    /// Appends all lanes of a frame to `out`, one after the other; for complex channels I, then Q.
     fn decode(frame: &Frame<'_>, out: &mut Vec<Self>);
 
-    /// Computes a part of complex samples. `before` is the sample before the first, without a gap.
+    /// Computes a part of complex samples. `before` is the previous sample, unless a gap precedes.
     fn derive(part: Part, before: Option<[Self; 2]>, full_scale: f64, iq: [&[Self]; 2], out: &mut [Self]);
 
-    /// A hysteresis.
+    /// Converts a hysteresis.
     fn hysteresis(value: f64) -> Self::Distance;
 
-    /// The least by which two levels near a value differ.
+    /// The smallest step between two levels near a value.
     fn step_at(value: f64) -> f64;
 }
 
@@ -40,7 +40,7 @@ impl Kind for i16 {
         }
     }
 
-    /// Complex samples are of the other kind.
+    /// Complex samples always use the other kind.
     fn derive(_: Part, _: Option<[i16; 2]>, _: f64, _: [&[i16]; 2], _: &mut [i16]) {}
 
     fn hysteresis(value: f64) -> u16 {
@@ -89,12 +89,12 @@ impl Kind for f32 {
     }
 }
 
-/// Whether samples of the format fit `i16` as they are.
+/// Whether samples of the format fit `i16` unchanged.
 pub(crate) fn is_short(format: SampleFormat) -> bool {
     matches!(format, SampleFormat::I8 | SampleFormat::U8 | SampleFormat::I16)
 }
 
-/// The amplitude of a tone that uses the whole range.
+/// Amplitude of a tone that uses the whole range.
 pub(crate) fn full_scale(format: SampleFormat) -> f64 {
     match format.component() {
         Component::I8 => 128.0,
@@ -105,7 +105,7 @@ pub(crate) fn full_scale(format: SampleFormat) -> f64 {
     }
 }
 
-/// The ends of the range that components can have, as a scope keeps them; `None` where there are none.
+/// The range of components, as a scope keeps them; `None` if unlimited.
 pub(crate) fn ends(format: SampleFormat) -> Option<(f64, f64)> {
     match format {
         SampleFormat::U8 => Some((0.0, 255.0)),
@@ -113,19 +113,19 @@ pub(crate) fn ends(format: SampleFormat) -> Option<(f64, f64)> {
         format => match format.component() {
             Component::I8 => Some((-128.0, 127.0)),
             Component::I16 => Some((-32_768.0, 32_767.0)),
-            // Rounded as its samples are.
+            // Rounded, as its samples.
             Component::I32 => Some((-2_147_483_648.0, 2_147_483_648.0)),
             Component::U8 | Component::F32 | Component::F64 => None,
         },
     }
 }
 
-/// The value of kept samples that stands for silence: powers and spectra count from it.
+/// The kept value of silence: powers and spectra count from it.
 pub(crate) fn silence(format: SampleFormat) -> f64 {
     if format == SampleFormat::U8 { U8_ZERO } else { 0.0 }
 }
 
-/// What stands for zero in the samples of a format, and is subtracted where a scope keeps them.
+/// The zero level of a format, which the scope subtracts from the samples.
 pub(crate) fn zero(format: SampleFormat) -> f64 {
     if format == SampleFormat::Cu8 { CU8_ZERO } else { 0.0 }
 }
@@ -155,12 +155,12 @@ where
     }
 }
 
-/// 0 to 255 are centred.
+/// The range 0 to 255 is centred.
 const CU8_ZERO: f64 = 127.5;
 /// As in WAV files.
 const U8_ZERO: f64 = 128.0;
 
-/// Columns in the arithmetic that has room for every value: what is drawn is of one kind.
+/// Converts columns to `f32`, which has room for every value, so that drawing needs one kind only.
 pub(crate) fn drawn<K: Kind>(columns: &[Column<K>]) -> Vec<Column<f32>> {
     let of = |column: &Column<K>| match column.is_empty() {
         true => Column { coverage: column.coverage, ..Column::OUTSIDE },

@@ -1,4 +1,4 @@
-//! What the samples and the spectrum of a channel say of its signal: power, occupied band, noise, distortion.
+//! Measurements of a channel's signal, from its samples and its spectrum: power, occupied band, noise, distortion.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::data::spectrum::band;
 use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::Viewport;
 
-/// What was measured of the signal of one channel, over the visible samples. Powers are relative to those of a tone that uses
-/// the whole range; frequencies are parts of the rate, as in a [`SpectrumView`](crate::SpectrumView).
+/// Measurements of one channel's signal, over the visible samples. Powers are relative to a tone that uses the whole range;
+/// frequencies are parts of the rate, as in a [`SpectrumView`](crate::SpectrumView).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeasurements {
     /// The channel, from 0.
@@ -21,18 +21,18 @@ pub struct SignalMeasurements {
     pub power_dbfs: Option<f64>,
     /// The highest power of a sample over the mean, in decibels.
     pub peak_to_average_db: Option<f64>,
-    /// The part of the spectrum that was asked for: what follows is of it.
+    /// The selected part of the spectrum. The fields below refer to it.
     pub within: Band,
     /// Power within it, in dBFS.
     pub channel_power_dbfs: Option<f64>,
-    /// What holds 99 % of the power within it.
+    /// The band that holds 99 % of the power within it.
     pub occupied: Option<Band>,
-    /// The signal within it over the noise within it, in decibels, where noise is as dense as outside of it. `None` where it is
-    /// the whole spectrum.
+    /// Ratio of signal to noise within it, in decibels, with the noise density from outside. `None` if it is the whole
+    /// spectrum.
     pub channel_snr_db: Option<f64>,
-    /// How clean the highest tone of the whole spectrum is, with nine harmonics; `None` where all else is stronger.
+    /// Purity of the highest tone of the whole spectrum, with nine harmonics; `None` if the rest is stronger.
     pub tone: Option<ToneQuality>,
-    /// Samples behind the spectrum: the newest of the window that are held singly, of a live stream at most 262,144.
+    /// Samples used for the spectrum: the newest held samples of the window, of a live stream at most 262,144.
     pub samples: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct SignalMeasurer<K: Kind> {
 }
 
 impl<K: Kind> SignalMeasurer<K> {
-    /// Measures the window if the viewport asks for measurements and for spectra, and one is due.
+    /// Measures the window if the viewport asks for measurements and spectra, and one is due.
     pub(crate) fn measure(
         &mut self,
         tracks: &Tracks<K>,
@@ -84,7 +84,7 @@ impl<K: Kind> SignalMeasurer<K> {
             if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
                 self.q.copy(track, start..end);
             } else {
-                // A real sample has nothing there.
+                // A real sample has no Q.
                 self.q.samples.clear();
                 self.q.samples.resize(self.first.samples.len(), K::default());
             }
@@ -125,7 +125,7 @@ impl<K: Kind> SignalMeasurer<K> {
             false => self.real_spectrum(size, full_scale).is_some_and(|it| measured.look(&it)),
         };
         look(&mut measured, size);
-        // A tone of a few lines has more of them in a longer transform.
+        // A tone of a few lines has more lines in a longer transform.
         if measured.tone.is_none() && size < longest {
             let mut longer = measured;
             look(&mut longer, longest);
@@ -134,7 +134,7 @@ impl<K: Kind> SignalMeasurer<K> {
         measured
     }
 
-    // Made anew: its memory is asked for a few times a second, and it is no part of what carries data.
+    // Allocates each time: it runs a few times a second, outside the data path.
     fn complex_spectrum(&self, size: usize, full_scale: f64) -> Option<Spectrum<K, 2>> {
         let mut spectrum = Spectrum::complex(size, WEIGHTING, Averaging::All).ok()?;
         spectrum.set_full_scale(full_scale);
@@ -155,43 +155,43 @@ impl<K: Kind> SignalMeasurer<K> {
 }
 
 impl SignalMeasurements {
-    /// Takes what a spectrum says; returns whether it says anything.
+    /// Takes the results of a spectrum; returns whether there are any.
     fn look<K: Kind, const COMPONENTS: usize>(&mut self, spectrum: &Spectrum<K, COMPONENTS>) -> bool {
         if spectrum.count() == 0 {
             return false;
         }
         let within = self.within;
         let whole = band(COMPONENTS == 2);
-        // A window weighs the samples, and transforms may miss the last of them: the power of a band is a part of that of all samples.
+        // The window weights the samples, and transforms may skip the last ones. So scale by the power of all samples.
         let all = spectrum.band_power(Band { low: whole.0, high: whole.1 });
         let part = spectrum.band_power(within) / all;
         self.channel_power_dbfs =
             self.power_dbfs.filter(|_| part > 0.0).map(|all_dbfs| all_dbfs + 10.0 * part.min(1.0).log10());
         self.occupied = spectrum.occupied_band(0.99, within);
-        // Noise is looked for on both sides of the channel, a line's window away from it.
+        // Measure noise on both sides of the channel, at the distance of a line's window.
         let apart = WINDOW_LINES / spectrum.size() as f64;
         let below = Band { low: whole.0, high: within.low - apart };
         let above = Band { low: within.high + apart, high: whole.1 };
         self.channel_snr_db = spectrum.channel_snr_db(within, &[below, above]);
-        // Of noise, the highest line is no tone.
+        // In noise, the highest line is not a tone.
         self.tone = spectrum.tone_quality(HARMONICS).filter(|tone| tone.sinad_db > 0.0);
         true
     }
 }
 
-/// Its side lobes lie 92 dB below a tone.
+/// Its side lobes are 92 dB below a tone.
 const WEIGHTING: Weighting = Weighting::BlackmanHarris;
-/// Half of what a tone is widened to by it.
+/// Half the width that the window gives to a tone.
 const WINDOW_LINES: f64 = 4.0;
-/// The fundamental, and nine more.
+/// The fundamental and nine more.
 const HARMONICS: u32 = 10;
 const SIZE_MIN: usize = 16;
 /// Longer transforms leave too few to average.
 const SIZE_MAX: usize = 1 << 16;
 const CHANNELS_MAX: usize = 32;
-/// Bounds the time that it takes from the data path: some 5 ms.
+/// Bounds its time on the data path: about 5 ms.
 const SAMPLES_SUM_MAX: u64 = 1 << 18;
-/// Of a picture that is kept.
+/// Limit for a picture to be saved.
 const EXACT_MAX: u64 = 1 << 24;
 const INTERVAL_NS: u64 = 250_000_000;
 
@@ -242,7 +242,7 @@ mod tests {
         assert!((got - expected).abs() <= reach, "{got}, not {expected}");
     }
 
-    /// Noise of variance 1 in each of I and Q, by twelve even numbers.
+    /// Noise of variance 1 in each of I and Q: the sum of twelve uniform numbers.
     fn noise(rng: &mut Rng) -> f64 {
         (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0
     }
@@ -275,7 +275,8 @@ mod tests {
         assert_eq!((whole.within.low, whole.within.high), (-0.5, 0.5));
     }
 
-    /// 200 samples of a sine of 0.7 at 1.37 cycles and an offset of 0.1: the mean of their squares is exact, and that of the whole band is it.
+    /// 200 samples of a sine of 0.7 at 1.37 cycles and an offset of 0.1: the power of the whole band equals the mean
+    /// of the squares.
     #[test]
     fn the_power_of_the_whole_band_is_that_of_the_samples() {
         let samples: Vec<f32> = (0..200)

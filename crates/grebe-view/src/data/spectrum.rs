@@ -1,4 +1,4 @@
-//! Spectra and a waterfall of the newest visible samples, a few times per second.
+//! Spectra and a waterfall of the newest visible samples, updated a few times per second.
 
 mod held;
 mod transform;
@@ -19,15 +19,15 @@ pub(crate) use transform::Transform;
 /// The spectra of one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpectrumView {
-    /// As asked for.
+    /// The requested settings.
     pub settings: SpectrumSettings,
     /// Samples per transform, as used, over [`joined`](Self::joined).
     pub size: usize,
-    /// Lines of the transform that each line is the highest of: 1, but for a viewer on another host.
+    /// Transform lines per line here, of which it is the highest; 1, except for a viewer on another host.
     pub joined: usize,
-    /// Whether the samples are complex: lines then go from minus half the rate to half the rate, and else from 0 Hz.
+    /// Whether the samples are complex: lines then go from minus half the rate to half the rate, else from 0 Hz.
     pub is_two_sided: bool,
-    /// One per channel that was asked for and had enough samples without a gap.
+    /// One per requested channel with enough samples without a gap.
     pub channels: Vec<ChannelSpectrum>,
     pub(crate) waterfall: Option<WaterfallView>,
 }
@@ -39,15 +39,15 @@ pub struct ChannelSpectrum {
     pub channel: usize,
     /// Lines in dBFS, from the lowest frequency to the highest.
     pub dbfs: Vec<f32>,
-    /// Their highest levels so far, where they are kept.
+    /// Highest levels so far, if peaks are held.
     pub hold_dbfs: Vec<f32>,
-    /// The highest peaks, the highest first.
+    /// The highest peaks, in descending order.
     pub peaks: Vec<Peak>,
 }
 
 impl SpectrumView {
-    /// Of how many of the transforms that cover all samples the levels of the waterfall are the highest: made, and all. `None` where there is no
-    /// waterfall, or its rows are a transform each.
+    /// Number of transforms in the waterfall, and number that covers all samples. `None` without a waterfall, or if
+    /// each row is one transform.
     pub fn waterfall_sampled(&self) -> Option<(u64, u64)> {
         let sampled = self.waterfall.as_ref()?.sampled?;
         Some((sampled.done, sampled.all))
@@ -63,13 +63,13 @@ impl SpectrumView {
         band(self.is_two_sided)
     }
 
-    /// The frequency of a line, or of a place between lines, as a part of the rate.
+    /// Frequency of a line, or of a place between lines, as a part of the rate.
     pub fn cycles_per_sample(&self, line: f64) -> f64 {
         line / self.size as f64 + self.band().0
     }
 }
 
-/// The frequencies of a spectrum, as parts of the rate.
+/// Frequency limits of a spectrum, as parts of the rate.
 pub(crate) fn band(is_two_sided: bool) -> (f64, f64) {
     if is_two_sided { (-0.5, 0.5) } else { (0.0, 0.5) }
 }
@@ -81,7 +81,7 @@ pub(crate) struct SpectrumAnalyzer<K: Kind> {
     made_ns: u64,
     view: Option<Arc<SpectrumView>>,
     number: u64,
-    /// Which the transforms were made for.
+    /// Full scale of the present transforms.
     full_scale: f64,
     channels: Vec<Option<Transform<K>>>,
     waterfall: HeldWaterfall<K>,
@@ -106,7 +106,7 @@ impl<K: Kind> SpectrumAnalyzer<K> {
             return self.view.clone();
         }
         if viewport.is_exact || self.asked.as_ref().and_then(|asked| asked.spectrum) != Some(settings) {
-            // Averages and held peaks are those of the old settings.
+            // Averages and held peaks belong to the old settings.
             self.channels.clear();
         }
         if std::mem::replace(&mut self.full_scale, tracks.full_scale()) != self.full_scale {
@@ -125,7 +125,7 @@ impl<K: Kind> SpectrumAnalyzer<K> {
             shown.filter_map(|channel| self.channel(tracks, viewport, size, channel, end)).collect();
         let waterfall = settings.waterfall.filter(|&channel| channel < tracks.channels());
         let span_samples = (window.end - window.start).max(size as f64 * 2.0);
-        // Of what is over there is no next picture that would go on.
+        // After the end of a stream, no further picture would add transforms.
         let most = match (viewport.is_exact, is_ended) {
             (true, _) => u64::MAX,
             (false, true) => ROW_TRANSFORMS_ENDED_MAX,
@@ -142,18 +142,18 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         self.view.clone()
     }
 
-    /// Another stream begins, or other samples are held.
+    /// Called when another stream starts, or other samples are held.
     pub(crate) fn forget(&mut self) {
         self.waterfall.forget();
     }
 
-    /// The number of the next waterfall, whoever makes it.
+    /// The number of the next waterfall, whichever type makes it.
     pub(crate) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
-    /// The size, halved until the samples near `end` hold one transform without a gap.
+    /// Halves the size until the samples near `end` hold one transform without a gap.
     fn size_without_gap(
         &mut self,
         tracks: &Tracks<K>,
@@ -166,8 +166,8 @@ impl<K: Kind> SpectrumAnalyzer<K> {
         sizes.into_iter().find(|&size| self.end_without_gap(tracks, channel, size, end).is_some())
     }
 
-    /// Copies the newest `size` samples before `end` without a gap, and returns where they end. If the newest gap is too
-    /// near to `end`, the samples before the gap are taken.
+    /// Copies the newest `size` samples before `end` without a gap, and returns their end. If the newest gap is too near to
+    /// `end`, takes the samples before the gap.
     fn end_without_gap(&mut self, tracks: &Tracks<K>, channel: usize, size: usize, end: u64) -> Option<u64> {
         let step = (size / 2) as u64;
         let mut ends = (0..8).map(|back| end.saturating_sub(back * step));
@@ -199,7 +199,7 @@ impl<K: Kind> SpectrumAnalyzer<K> {
                 transform
             }
         };
-        // Of a live stream, each view adds its own to the average; a view that is kept has none before it.
+        // On a live stream, each view adds to the average. A picture to be saved has no earlier view.
         let parts = if viewport.is_exact { u64::from(settings.averages.max(1)) } else { 1 };
         for back in (0..parts).rev() {
             let end = end.saturating_sub(back * size as u64);
@@ -218,19 +218,19 @@ impl<K: Kind> SpectrumAnalyzer<K> {
     }
 }
 
-/// The size asked for, or the largest power of two that the samples suffice for.
+/// The requested size, or the largest power of two that the samples allow.
 fn usable_size(asked: usize, samples: u64) -> Option<usize> {
     let asked = asked.clamp(SIZE_MIN, SIZE_MAX).next_power_of_two();
     let there = usize::try_from(samples).unwrap_or(usize::MAX);
     (there >= SIZE_MIN).then(|| asked.min(1 << there.ilog2()))
 }
 
-/// What is lower is no peak.
+/// Lines below this level are not peaks.
 pub(crate) fn peak_floor_dbfs(dbfs: &[f32]) -> f32 {
     floor_dbfs(dbfs).max(PEAK_FLOOR_DBFS) + PEAK_OVER_FLOOR_DB
 }
 
-/// The level that a tenth of the lines lie below.
+/// The level of the tenth percentile.
 pub(crate) fn floor_dbfs(dbfs: &[f32]) -> f32 {
     let mut some: Vec<f32> = dbfs.iter().step_by((dbfs.len() / 512).max(1)).copied().collect();
     let at = some.len() / 10;
@@ -239,15 +239,15 @@ pub(crate) fn floor_dbfs(dbfs: &[f32]) -> f32 {
 
 pub(crate) const SIZE_MIN: usize = 16;
 pub(crate) const SIZE_MAX: usize = 1 << 18;
-/// Transforms of a waterfall for each picture: some 4 ms at the largest size.
+/// Transforms of a waterfall per picture: about 4 ms at the largest size.
 const ROW_TRANSFORMS_MAX: u64 = 2 * ROWS as u64;
-/// Of what is over: a quarter of a second, and all of a recording that is read into memory.
+/// The same after the end of a stream: 0.25 s, and all of a recording that fits into memory.
 const ROW_TRANSFORMS_ENDED_MAX: u64 = 1 << 14;
-/// More traces in one picture tell nobody anything, and each costs a transform.
+/// More traces in one picture are unreadable, and each costs a transform.
 const CHANNELS_MAX: usize = 32;
 const PEAKS: usize = 5;
 const PEAK_FLOOR_DBFS: f32 = -120.0;
-/// How far a peak must stand out of the noise.
+/// Minimum height of a peak above the noise.
 const PEAK_OVER_FLOOR_DB: f32 = 15.0;
 const INTERVAL_NS: u64 = 60_000_000;
 
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn no_transform_reaches_across_a_gap() {
-        // The gap lies 256 samples back: what is before it is taken, and clean.
+        // The gap lies 256 samples back, so the samples before it are used, and the spectrum is clean.
         let view = core(true).answer(&viewport(SpectrumSettings::default()), 1).spectrum.unwrap();
         let floor = view.channels[0].dbfs[3000..].iter().copied().fold(f32::MIN, f32::max);
         assert!(floor < -90.0, "{floor}");
@@ -353,14 +353,14 @@ mod tests {
         };
         assert!((loudest(row(5)) - 3000.0).abs() < 20.0, "{}", loudest(row(5)));
         assert!((loudest(row(110)) - 1000.0).abs() < 20.0, "{}", loudest(row(110)));
-        // Blocks 100 to 119 of 256 are rows 68 to 77 of 128, and what reaches into them.
+        // Blocks 100 to 119 of 256 are rows 68 to 77 of 128, and their neighbours.
         assert!(row(72).iter().all(|level| level.is_nan()));
         assert_eq!(waterfall.span_samples, 65_536.0);
     }
 
     #[test]
     fn a_waterfall_misses_no_burst() {
-        // A burst of 64 samples in 262,144, where a row is of 2048 and a transform of 256.
+        // A burst of 64 samples in 262,144, with rows of 2048 and transforms of 256.
         let burst = 100_000..100_064;
         let value = |_: usize, index: u64| {
             let tone = (index as f64 * 0.3 * std::f64::consts::TAU).sin() * 16_384.0;
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(whole.sampled, Some(Sampled { done: 1024, all: 1024, is_summary: false }));
         // Row 48 from the oldest, of 128.
         assert_eq!(loud(&whole), [79]);
-        // While a stream runs, some are made with each picture.
+        // While a stream runs, each picture adds some.
         let running = core_without_rows(&mut core);
         let first = view(running, 2, false);
         assert_eq!(first.sampled, Some(Sampled { done: 256, all: 1024, is_summary: false }));
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(last.cells, whole.cells);
     }
 
-    /// A scope that shows something else forgets what it had.
+    /// Shows something else, so that the scope drops its rows.
     fn core_without_rows(core: &mut ScopeCore) -> &mut ScopeCore {
         core.answer(&Viewport::latest(10), 1 + INTERVAL_NS);
         core

@@ -1,4 +1,4 @@
-//! What only the source knows about a stream, and in which place on the way the samples of each gap were lost.
+//! State that only the source knows, and the place where each gap was lost.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -7,41 +7,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::picture::GapMark;
 
-/// Losses and names that cannot be seen in the frames. Whoever opens the source fills it in; what is unknown stays `None`
-/// and is not shown.
+/// Losses and names that frames do not show. The owner of the source fills it in. Unknown fields stay `None` and are
+/// not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceStatus {
     /// The source as the person named it: `udp://:5000`.
     pub name: String,
-    /// Whether the producer's clock is this machine's, since the same boot: latency is then absolute.
+    /// Whether the producer uses this host's clock, since the same boot. Latency is then absolute.
     pub is_same_boot: bool,
-    /// What is missing where the stream comes in from the network.
+    /// Loss on the network, at the input of the stream.
     pub network: Option<Loss>,
-    /// What this reader of shared memory was too late for; `network` is `None` then.
+    /// Loss because this reader of shared memory was too slow; `network` is then `None`.
     pub shared_memory: Option<Loss>,
-    /// Datagrams the kernel dropped for want of buffer; they are missing in `network` too.
+    /// Datagrams that the kernel dropped because its buffer was full. `network` includes them.
     pub kernel_datagrams: Option<u64>,
-    /// What the queue before the scope dropped while the scope was busy.
+    /// Loss in the queue before the scope.
     pub queue: Option<Loss>,
-    /// Datagrams that were no frames.
+    /// Datagrams that are not frames.
     pub refused_datagrams: u64,
-    /// Datagrams of another sender to the same port, which were left out.
+    /// Datagrams from another sender to the same port, which the source ignores.
     pub foreign_datagrams: u64,
-    /// Who sent the last of them, where the source knows.
+    /// Sender of the last ignored datagram, if known.
     pub second_sender: Option<SocketAddr>,
-    /// One line that says how to send something, shown while nothing came yet.
+    /// How to send a signal: one line, shown until data comes.
     pub advice: Option<String>,
-    /// Whether it is a recording: what is missing there was lost before it was made.
+    /// Whether it is a recording: its losses happened before it was made.
     pub is_recording: bool,
-    /// Whether its recorder is still at it: what comes is shown.
+    /// Whether its recorder still runs, so that new samples appear.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_being_recorded: bool,
-    /// One line to be shown as long as it is set: a clamped buffer, a source that is being reopened.
+    /// One line to show while it is set: a clamped buffer, a source that reopens.
     pub notice: Option<String>,
 }
 
-/// What was lost in one place.
+/// Loss in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Frames.
@@ -50,19 +50,19 @@ pub struct Loss {
     pub samples: u64,
 }
 
-/// Names each gap by the counters of the source that grew with it.
+/// Assigns each gap to a place, by the source's counters that grew.
 #[derive(Debug, Default)]
 pub(crate) struct GapPlaces {
-    /// Frames lost on the network, datagrams in the kernel, frames in shared memory and in the queue, as of the last look.
+    /// Last values: frames lost on the network, datagrams in the kernel, frames in shared memory and in the queue.
     seen: [u64; 4],
-    /// Number of the first gap without a name.
+    /// Number of the first unassigned gap.
     next: u64,
-    /// Gaps by number, with the place that lost them.
+    /// Gaps by number, each with the place of its loss.
     named: VecDeque<(u64, String)>,
 }
 
 impl GapPlaces {
-    /// Looks at the source's counters, and names the gaps that came since the last look by those that grew.
+    /// Reads the source's counters, and assigns the new gaps to those that grew.
     pub(crate) fn look(&mut self, gaps: &[GapMark], status: &SourceStatus) {
         let now = [
             status.network.map_or(0, |loss| loss.frames),
@@ -72,7 +72,7 @@ impl GapPlaces {
         ];
         let [network, kernel, shared_memory, queue] =
             std::array::from_fn(|place| now[place] > self.seen[place]);
-        // What the kernel drops is missing in the network's count too: the kernel is the more exact answer.
+        // The network's count includes the kernel's drops, so the kernel takes precedence.
         let grown = [
             (kernel, "kernel"),
             (network && !kernel, "network"),
@@ -82,7 +82,7 @@ impl GapPlaces {
         let grown: Vec<&str> = grown.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
         let new: Vec<&GapMark> = gaps.iter().filter(|gap| gap.number >= self.next).collect();
         let has_lost_frames = new.iter().any(|gap| gap.lost_frames > 0);
-        // The counters may be a moment behind the picture: then the next look names it.
+        // The counters may be a moment late: then the next call assigns the gap.
         let is_counted = [status.network, status.shared_memory, status.queue].iter().any(Option::is_some);
         if has_lost_frames && grown.is_empty() && is_counted {
             return;

@@ -1,4 +1,4 @@
-//! When samples were made by the clocks of hosts, so that what several of them saw can be laid side by side.
+//! Times of samples by the clocks of hosts, to align the streams of several hosts.
 
 use std::time::SystemTime;
 
@@ -7,21 +7,21 @@ use grebe_frame::{AxisTime, Header};
 use crate::data::axis::AxisPoint;
 use crate::data::picture::Picture;
 
-/// By what the times of samples are.
+/// Time base of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeBase {
-    /// By the monotonic clock of a host.
+    /// The monotonic clock of a host.
     Clock(u64),
     Utc,
 }
 
-/// How the samples of a stream follow each other in time.
+/// Relation of a stream's samples to time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimeLine {
     pub(crate) base: TimeBase,
-    /// How far its times may be off, to either side.
+    /// Uncertainty of its times, to either side.
     pub(crate) error_ns: u64,
-    /// A sample, and when it was made.
+    /// A sample and its time.
     index: u64,
     ns: i64,
     samples_per_ns: f64,
@@ -37,8 +37,8 @@ impl TimeLine {
     }
 }
 
-/// The surest time lines by one base of two streams: by the clock of a host where both know the same, else by UTC where both know how far
-/// that may be off.
+/// The most certain time lines of two streams on a common base: the clock of a host that both know, else UTC if both
+/// know its uncertainty.
 pub(crate) fn common_lines(one: &Picture, other: &Picture) -> Option<[TimeLine; 2]> {
     let others = other.clock_lines();
     let clocks = one.clock_lines().into_iter().filter_map(|line| {
@@ -50,7 +50,7 @@ pub(crate) fn common_lines(one: &Picture, other: &Picture) -> Option<[TimeLine; 
 }
 
 impl Picture {
-    /// When a sample of the stream was made, by the clock of each host of which it is known.
+    /// Times of a sample, by each clock for which they are known.
     pub fn axis_times(&self, index: f64) -> Vec<AxisTime> {
         let Some(rate_hz) = self.known_rate_hz() else { return Vec::new() };
         let at = |point: AxisPoint| {
@@ -63,7 +63,7 @@ impl Picture {
         if !self.axis_points.is_empty() {
             return self.axis_points.clone();
         }
-        // A picture of another machine has what the stream says alone.
+        // A picture from another host has only the description.
         let newest = self.newest_header();
         let time =
             self.description.as_ref().and_then(|it| it.axis_time_of(&newest, newest.first_sample_index));
@@ -85,7 +85,7 @@ impl Picture {
     fn utc_line(&self) -> Option<TimeLine> {
         let description = self.description.as_ref()?;
         let error_ns = description.time_error_ns()?;
-        // A recording says when its first sample was made.
+        // The description of a recording has the time of its first sample.
         let newest = self.newest_header();
         let index = match description.recorded_at {
             Some(_) => description.first_sample_index,
@@ -97,7 +97,7 @@ impl Picture {
         Some(TimeLine { base: TimeBase::Utc, error_ns, index, ns, samples_per_ns })
     }
 
-    /// As much of the newest frame's header as times follow from.
+    /// The fields of the newest frame's header that give times.
     pub(crate) fn newest_header(&self) -> Header {
         Header {
             producer_ts_ns: self.newest_ts_ns,
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(near(1_900_000.0), [(1, 0), (2, 1_000_000)]);
         assert_eq!(near(1e12), [(1, 0), (2, 3_000_000)]);
         let times = picture(points.near(2_000_000.0)).axis_times(4_000_000.0);
-        // A second behind the nearest, of samples that are 20 parts in a million fast; the later one of two that are as near.
+        // A second after the nearest point, for samples that are 20 ppm fast; of two equally near points, the later one.
         assert_eq!((times[1].ns, times[1].error_ns), (9_000 + 1_000_000_000 - 20_000, 110));
     }
 
@@ -158,7 +158,7 @@ mod tests {
         let other = picture(vec![point(50, 2, 1_000_000, 10), point(50, 1, 37_000_000, 10)]);
         let [line, others] = common_lines(&one, &other).unwrap();
         assert_eq!(line.base, TimeBase::Clock(1));
-        // What was made at one moment: 37 ms are 37,000 samples and a little.
+        // The same moment: 37 ms are 37,000 samples and a little.
         let index = others.index_at(line.ns_at(37_000.0));
         assert!((index - 50.0).abs() < 1.0, "{index}");
         assert!((others.index_at(others.ns_at(123_456.5)) - 123_456.5).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! What the stream says of itself, from the sample on for which it holds.
+//! The stream's descriptions, each with the sample from which it is valid.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use crate::data::annotations::Annotations;
 use crate::data::axis::{AxisPoint, AxisPoints};
 
-/// A place where the stream became another, and went on.
+/// A place where the stream's description changed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ChangeMark {
     /// Absolute index of the first sample after it.
     pub index: u64,
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     pub change: Change,
 }
 
-/// What can change within a stream.
+/// A change within a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "ChangeWords", into = "ChangeWords")]
 pub enum Change {
-    /// The centre frequency: that of what follows, where the stream still says one.
+    /// The centre frequency of the following samples, if the stream still has one.
     CentreFrequency {
         /// In hertz.
         hz: Option<f64>,
     },
-    /// The sample rate: that of what follows. The history begins there.
+    /// The sample rate of the following samples. The history starts there.
     Rate {
         /// In samples per second; 0 = unknown.
         hz: f64,
@@ -63,26 +63,26 @@ impl From<ChangeWords> for Change {
     }
 }
 
-/// Follows the descriptions of one stream.
+/// Tracks the descriptions of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     now: Option<Arc<Description>>,
-    /// One that holds from a sample on that has not come yet.
+    /// A description that is valid from a later sample on.
     waiting: Option<Arc<Description>>,
-    /// What held from its first sample on, oldest first.
+    /// Past descriptions, each from its first sample on, oldest first.
     said: VecDeque<Arc<Description>>,
-    /// First samples of frames, and their stamps.
+    /// First sample indices of frames, and their time stamps.
     stamps: VecDeque<(u64, u64)>,
     changes: VecDeque<ChangeMark>,
-    /// Stretches that somebody labelled.
+    /// Annotations.
     pub(crate) annotations: Annotations,
     axis: AxisPoints,
-    /// When the time of a sample is noted again.
+    /// When to note the time of a sample again.
     axis_due_ns: u64,
 }
 
 impl Told {
-    /// What a recording says, all of it known from the start.
+    /// The descriptions of a recording, all known from the start.
     pub(crate) fn of(descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) -> Told {
         let mut told = Told::default();
         descriptions.iter().for_each(|description| told.adopt(Arc::clone(description)));
@@ -91,7 +91,7 @@ impl Told {
         told
     }
 
-    /// Takes what a batch says; the stream has come up to `next_index`.
+    /// Takes the description of a batch; the stream has reached `next_index`.
     pub(crate) fn hear(&mut self, batch: &Batch, next_index: u64) {
         if let Some(description) = batch.description() {
             let is_known = [&self.now, &self.waiting].into_iter().flatten();
@@ -105,11 +105,12 @@ impl Told {
         }
     }
 
-    /// Notes a few times a second when the first sample of this frame was made, which arrived at `now_ns`, as far as the stream says.
+    /// Notes a few times a second the time of a frame's first sample, if the stream states it. The frame arrived at
+    /// `now_ns`.
     pub(crate) fn note_time(&mut self, newest: &Header, now_ns: u64) {
         let Some(description) = self.now.as_ref().filter(|_| now_ns >= self.axis_due_ns) else { return };
         self.axis_due_ns = now_ns + AXIS_INTERVAL_NS;
-        // Of one that is played, what it says is noted where it says so.
+        // A played recording states times where they are valid.
         let is_live = description.recorded_at.is_none();
         let index = newest.first_sample_index;
         if is_live {
@@ -120,17 +121,17 @@ impl Told {
         }
     }
 
-    /// Of each clock of a host, the sample nearest to an index whose time is known by it.
+    /// For each clock, the point nearest to an index.
     pub(crate) fn axis_near(&self, index: f64) -> Vec<AxisPoint> {
         self.axis.near(index)
     }
 
-    /// What holds for the newest sample.
+    /// The description that is valid for the newest sample.
     pub(crate) fn now(&self) -> Option<Arc<Description>> {
         self.now.clone()
     }
 
-    /// Another stream begins.
+    /// Starts another stream.
     pub(crate) fn forget(&mut self) {
         *self = Told::default();
     }
@@ -145,8 +146,8 @@ impl Told {
         self.changes.iter().filter(is_inside).copied().collect()
     }
 
-    /// What was said of the samples of these stretches, as a recording has it: each from its own first sample on, with when that was made.
-    /// The newest frame is of help where no stamp was noted.
+    /// The descriptions of these ranges, as a recording stores them: each from its first sample on, with its time.
+    /// `newest` helps where no time stamp was noted.
     pub(crate) fn said_of(&self, runs: &[Range<u64>], newest: &Header) -> Vec<Description> {
         let mut said = Vec::new();
         for run in runs {
@@ -210,7 +211,7 @@ fn push<T>(kept: &mut VecDeque<T>, newest: T, most: usize) {
 /// A quarter of an hour.
 const STAMPS_MAX: usize = 4_096;
 const AXIS_INTERVAL_NS: u64 = 250_000_000;
-/// The newest changes are kept.
+/// Older changes are dropped.
 const CHANGES_MAX: usize = 256;
 
 #[cfg(test)]
@@ -224,7 +225,7 @@ mod tests {
     fn feed(core: &mut ScopeCore, first: u64, rate_hz: f64, told: Option<&Arc<Description>>) {
         let header = Header {
             sequence: first / 100,
-            // Who begins again does so later.
+            // A restarted stream has later time stamps.
             producer_ts_ns: if told.is_none() { 1_000_000_000_000 } else { first },
             channel_count: 1,
             block_length_samples: 100,
@@ -248,7 +249,7 @@ mod tests {
         let viewport = Viewport { span: Some(1.0), ..Viewport::latest(100) };
         let (low, high) = (at(0, 1e8), at(150, 2e8));
         feed(&mut core, 0, 1e3, Some(&low));
-        // It is heard of before its first sample.
+        // It arrives before its first sample.
         core.ingest(
             &{
                 let mut batch = BatchPool::new(1, 4096).acquire().unwrap();

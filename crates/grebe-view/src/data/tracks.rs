@@ -8,20 +8,20 @@ use grebe_scope::{Error as ScopeError, Pyramid};
 use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::samples::{self, Kind};
 
-/// Keeps every channel; of complex ones I and Q, and those parts that are wanted.
+/// Keeps every channel, with I and Q of complex ones, and the requested derived parts.
 #[derive(Debug)]
 pub(crate) struct Tracks<K: Kind> {
     format: SampleFormat,
     channels: usize,
-    /// Full scale, where the samples have fewer bits than their format.
+    /// Full scale, if the samples have fewer bits than their format.
     bits_full_scale: Option<f64>,
-    /// A lane a channel, or I and Q by turns.
+    /// One lane per channel, or alternately I and Q.
     samples: Pyramid<K>,
-    /// Computed of I and Q, each with a lane a channel.
+    /// Derived from I and Q, each with one lane per channel.
     derived: Vec<(Part, Pyramid<K>)>,
-    /// What one derived part may take.
+    /// Memory for one derived part.
     part_budget_bytes: usize,
-    /// The lanes of a frame that does not hold them just so, and what is derived of them.
+    /// The lanes of a frame that stores them differently, and the values derived from them.
     scratch: Vec<K>,
     /// The newest I and Q of each channel.
     last: Vec<[K; 2]>,
@@ -44,14 +44,14 @@ impl<K: Kind> Clone for Track<'_, K> {
 impl<K: Kind> Copy for Track<'_, K> {}
 
 impl<'a, K: Kind> Track<'a, K> {
-    /// The samples of a stretch that are still held singly.
+    /// The samples of a range that are still held.
     pub(crate) fn samples(self, range: Range<u64>, each: impl FnMut(u64, &'a [K])) {
         self.pyramid.samples(self.place, range, each);
     }
 }
 
 impl<K: Kind> Tracks<K> {
-    /// For a stream of `channels`, within about `budget_bytes`: a third for I and Q where parts may come to them.
+    /// For a stream of `channels`, within about `budget_bytes`: a third of it for I and Q if parts may be added.
     ///
     /// # Errors
     /// [`ScopeError::Budget`] and [`ScopeError::OutOfMemory`].
@@ -94,17 +94,17 @@ impl<K: Kind> Tracks<K> {
         self.channels
     }
 
-    /// Takes what the stream says of the bits that its samples have; whether that is news.
+    /// Takes the number of bits of the samples; returns whether it changed.
     pub(crate) fn set_bits_full_scale(&mut self, full_scale: Option<f64>) -> bool {
         std::mem::replace(&mut self.bits_full_scale, full_scale) != full_scale
     }
 
-    /// The amplitude of a tone that uses the whole range.
+    /// Amplitude of a tone that uses the whole range.
     pub(crate) fn full_scale(&self) -> f64 {
         self.bits_full_scale.unwrap_or_else(|| samples::full_scale(self.format))
     }
 
-    /// The ends of the range that components can have; `None` where there are none.
+    /// The range of components; `None` if unlimited.
     pub(crate) fn ends(&self) -> Option<(f64, f64)> {
         self.bits_full_scale.map(|end| (-end, end - 1.0)).or_else(|| samples::ends(self.format))
     }
@@ -114,7 +114,7 @@ impl<K: Kind> Tracks<K> {
         &self.samples
     }
 
-    /// The samples that are held singly, gaps included.
+    /// The held samples, gaps included.
     pub(crate) fn held(&self) -> Range<u64> {
         let end = self.samples.next_index();
         let oldest = self.samples.oldest().unwrap_or(end);
@@ -126,7 +126,7 @@ impl<K: Kind> Tracks<K> {
         self.samples.memory_bytes() + derived.sum::<usize>()
     }
 
-    /// The lanes of a mask that there are.
+    /// The existing lanes of a mask.
     pub(crate) fn lanes(&self, shown: LaneMask) -> impl Iterator<Item = LaneId> + '_ {
         let lanes = shown.lanes(self.channels, self.format.is_complex());
         lanes.filter(|&lane| self.place(lane).is_some())
@@ -142,7 +142,7 @@ impl<K: Kind> Tracks<K> {
         Some(Track { pyramid, place: behind % self.channels })
     }
 
-    /// The lane's place in the blocks that [`append`](Tracks::append) shows.
+    /// The lane's place in the blocks that [`append`](Tracks::append) passes on.
     pub(crate) fn place(&self, lane: LaneId) -> Option<usize> {
         let channel = Some(lane.channel).filter(|&channel| channel < self.channels)?;
         match (lane.part, self.format.is_complex()) {
@@ -157,15 +157,15 @@ impl<K: Kind> Tracks<K> {
         }
     }
 
-    /// Lanes in those blocks.
+    /// Number of lanes in those blocks.
     pub(crate) fn places(&self) -> usize {
         self.samples.channels() + self.derived.len() * self.channels
     }
 
-    /// Takes a frame of this stream; `see` gets all its lanes, in the order of their [places](Tracks::place).
+    /// Takes a frame of this stream. `see` gets all its lanes, in the order of their [places](Tracks::place).
     ///
     /// # Errors
-    /// Those of [`Pyramid::append`], but for an index that a damaged header has: such a frame is left out.
+    /// As [`Pyramid::append`], except for the index of a damaged header: such a frame is skipped.
     pub(crate) fn append(
         &mut self,
         frame: &Frame<'_>,
@@ -195,25 +195,25 @@ impl<K: Kind> Tracks<K> {
                 done = done.and(history.append(first, lanes));
             }
             match done {
-                // The tracker lets nothing pass that goes back; an index beyond the range is a damaged header.
+                // The tracker lets no index pass that goes back; an index beyond the range is a damaged header.
                 Err(ScopeError::IndexWentBack { .. } | ScopeError::IndexTooLarge { .. }) => Ok(()),
                 other => other,
             }
         })
     }
 
-    /// Nothing comes up to an index: what was not there before it is missing.
+    /// Marks all samples up to an index as missing, unless they are there.
     pub(crate) fn reach(&mut self, index: u64) {
         let none: Vec<&[K]> = vec![&[]; self.samples.channels()];
-        // An index that goes back is none that was not reached.
+        // An index that goes back was reached before.
         let _ = self.samples.append(index, &none);
         for (_, history) in &mut self.derived {
             let _ = history.append(index, &none[..self.channels]);
         }
     }
 
-    /// Keeps the parts that are wanted, and no others; returns whether that changed any. A part that comes to them is made of the
-    /// newest samples that are held singly, or of all of them.
+    /// Keeps the requested parts and no others; returns whether that changed. A new part is computed from the newest
+    /// held samples, or from all of them.
     pub(crate) fn keep_parts(&mut self, is_wanted: impl Fn(Part) -> bool, is_whole: bool) -> bool {
         if !self.format.is_complex() {
             return false;
@@ -225,7 +225,7 @@ impl<K: Kind> Tracks<K> {
             if self.derived.iter().any(|(kept, _)| *kept == part) {
                 continue;
             }
-            // Without memory for it, there is no such lane.
+            // Without memory, the lane does not exist.
             let Ok(history) = self.made_of_held(part, is_whole) else { continue };
             self.derived.push((part, history));
             is_other = true;
@@ -233,7 +233,7 @@ impl<K: Kind> Tracks<K> {
         is_other
     }
 
-    /// Derives all parts of the frame in `scratch`, behind its lanes.
+    /// Derives all parts of the frame in `scratch`, after its lanes.
     fn derive(&mut self, block: usize, first: u64) {
         if !self.format.is_complex() || self.scratch.len() != self.samples.channels() * block {
             return;
@@ -276,7 +276,7 @@ impl<K: Kind> Tracks<K> {
             }
             let mut pairs: Vec<_> = copied.iter().map(|[i, q]| i.iter().zip(q.iter())).collect();
             loop {
-                // What is missing is missing in all channels.
+                // A gap is in all channels at the same time.
                 let run: Vec<_> = pairs.iter_mut().filter_map(Iterator::next).collect();
                 let Some(&((first, i), _)) = run.first() else { break };
                 let block = i.len();
@@ -298,8 +298,8 @@ impl<K: Kind> Tracks<K> {
     }
 }
 
-/// Calls `see` with slices of `block` samples each. They stand on the stack, and as many as there may be: a frame costs no
-/// allocation, and one of few lanes not what one of many does.
+/// Calls `see` with slices of `block` samples each. The slices are on the stack, in a few sizes: no frame costs an
+/// allocation, and a frame of few lanes costs less.
 fn with_lanes<K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> R) -> R {
     fn up_to<const MAX: usize, K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> R) -> R {
         let mut lanes: [&[K]; MAX] = [&[]; MAX];
@@ -322,7 +322,7 @@ fn with_lanes<K: Kind, R>(all: &[K], block: usize, see: impl FnOnce(&[&[K]]) -> 
 #[derive(Debug)]
 pub(super) struct Runs<K> {
     pub(super) samples: Vec<K>,
-    /// The index of the first sample of each stretch without a gap, and its length.
+    /// First index and length of each run without a gap.
     runs: Vec<(u64, usize)>,
 }
 
@@ -333,27 +333,27 @@ impl<K> Default for Runs<K> {
 }
 
 impl<K: Kind> Runs<K> {
-    /// Takes the samples of `range` that are still kept singly.
+    /// Takes the samples of `range` that are still held.
     pub(super) fn copy(&mut self, track: Track<'_, K>, range: Range<u64>) {
         self.samples.clear();
         self.runs.clear();
         track.samples(range, |first, piece| {
             self.samples.extend_from_slice(piece);
             match self.runs.last_mut() {
-                // A piece also ends where the pyramid's ring wraps; there is no gap there.
+                // A piece also ends where the pyramid's ring wraps, without a gap.
                 Some((begin, length)) if *begin + *length as u64 == first => *length += piece.len(),
                 _ => self.runs.push((first, piece.len())),
             }
         });
     }
 
-    /// The stretches without a gap, oldest first.
+    /// The runs without a gap, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[K])> {
         let mut rest = &self.samples[..];
         self.runs.iter().map(move |&(first, length)| (first, rest.split_off(..length).unwrap_or_default()))
     }
 }
 
-/// Of a live stream, a part that is switched on begins so far back: some tens of milliseconds of work.
+/// On a live stream, a new part starts this far back: a few tens of milliseconds of work.
 const FILL_SAMPLES: u64 = 1 << 22;
 const FILL_STEP: u64 = 1 << 16;

@@ -1,4 +1,4 @@
-//! The trigger, which makes a picture stand still: a trigger is shown as soon as the window after it is filled.
+//! The trigger, which aligns pictures. A trigger is shown as soon as its window is filled.
 
 mod levels;
 mod search;
@@ -9,63 +9,62 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::LaneId;
 pub(crate) use search::TriggerSearch;
 
-/// What triggers, and where the trigger stands on the screen.
+/// Settings of the trigger, with its place on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TriggerSettings {
     /// When pictures are taken.
     pub mode: TriggerMode,
-    /// What kind of event triggers.
+    /// Type of event.
     pub kind: TriggerKind,
-    /// The lane that triggers. Where the stream has none such, the samples of that channel, or I; of a channel that it has not, the
-    /// last.
+    /// The lane that triggers. If the stream lacks it: the samples of that channel, or I; for a missing channel, the
+    /// last one.
     pub lane: LaneId,
-    /// Direction of the crossing; `Rising` also means pulses above the level, and leaving a window.
+    /// Direction of the crossing; `Rising` also selects pulses above the level, and leaving a window.
     pub slope: Slope,
-    /// The level to cross, in raw counts; `None` follows the middle of the signal. Where there are two levels, the middle
-    /// between them: they lie a quarter of the signal's height above and below.
+    /// The level in raw counts; `None` follows the middle of the signal. With two levels, this is the middle between them:
+    /// they are a quarter of the signal's height above and below.
     pub level: Option<f64>,
-    /// How far the signal must go back beyond the level before it triggers again, in raw counts; `None`: 0.3 of an eighth of the signal's
-    /// height, and ten deviations of its noise where that is more.
+    /// Distance that the signal must return beyond the level before the next trigger, in raw counts. `None`: 0.3 of
+    /// an eighth of the signal's height, but at least ten standard deviations of its noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hysteresis: Option<f64>,
-    /// Whether the hysteresis is at least an eighth of the signal's height, which is a division; at most three quarters of what lies
-    /// beyond the level.
+    /// Whether the hysteresis is at least an eighth of the signal's height (a division), but at most three quarters
+    /// of the part beyond the level.
     #[serde(skip_serializing_if = "is_off")]
     pub is_noise_reject: bool,
     /// Where the trigger stands on the screen: 0.0 left edge, 1.0 right edge.
     pub position: f64,
-    /// What of the signal the trigger sees.
+    /// Filter before the trigger.
     #[serde(flatten)]
     pub coupling: TriggerCoupling,
-    /// Seconds without another trigger after each (samples where the rate is unknown); 0 for none.
+    /// Hold-off: minimum time between triggers, in seconds (samples if the rate is unknown); 0 for none.
     pub holdoff_s: f64,
-    /// Seconds (samples where the rate is unknown): pulses that are not shorter trigger; `None`: from one sample.
+    /// Minimum pulse width in seconds (samples if the rate is unknown); `None`: one sample.
     pub pulse_min_s: Option<f64>,
-    /// The same for pulses that are not longer; `None`: a division of the screen, or without end where there is a least width.
+    /// Maximum pulse width; `None`: a division of the screen, or unlimited if there is a minimum.
     pub pulse_max_s: Option<f64>,
-    /// Without a crossing for so long; `None`: a division of the screen.
+    /// Time without a crossing; `None`: a division of the screen.
     pub dropout_s: Option<f64>,
     /// A new number arms the trigger for the next single shot.
     pub shot: u32,
 }
 
-/// What of the signal a trigger sees.
+/// Filter before a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(from = "CouplingWords", into = "CouplingWords")]
 pub enum TriggerCoupling {
-    /// All of it.
+    /// No filter.
     #[default]
     Dc,
-    /// Without its slow part: a high-pass filter of first order stands before the trigger. The level then counts from the
-    /// wandering baseline.
+    /// A first-order high-pass filter removes the slow part. The level then counts from the wandering baseline.
     LfReject {
-        /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: two cycles per screen.
+        /// The corner (-3 dB) in hertz (cycles per sample if the rate is unknown); `None`: two cycles per screen.
         corner_hz: Option<f64>,
     },
-    /// Without its fast part: a low-pass filter of first order stands before the trigger.
+    /// A first-order low-pass filter removes the fast part.
     HfReject {
-        /// The corner (-3 dB) in hertz (cycles per sample where the rate is unknown); `None`: a hundred cycles per screen.
+        /// The corner (-3 dB) in hertz (cycles per sample if the rate is unknown); `None`: a hundred cycles per screen.
         corner_hz: Option<f64>,
     },
 }
@@ -81,7 +80,7 @@ struct CouplingWords {
     corner_hz: Option<f64>,
 }
 
-/// What is off is not sent: peers that do not know it understand the rest.
+/// A setting that is off is not sent, so that older peers still understand the rest.
 fn is_off(is_on: &bool) -> bool {
     !is_on
 }
@@ -117,7 +116,7 @@ impl TriggerCoupling {
         Some(self.set_corner_hz().unwrap_or(cycles / span))
     }
 
-    /// The corner that is set.
+    /// The explicit corner.
     pub(crate) fn set_corner_hz(self) -> Option<f64> {
         match self {
             TriggerCoupling::Dc => None,
@@ -125,7 +124,7 @@ impl TriggerCoupling {
         }
     }
 
-    /// The same with another corner; LF reject in place of DC.
+    /// The same with another corner; DC becomes LF reject.
     pub(crate) fn with_corner_hz(self, corner_hz: Option<f64>) -> TriggerCoupling {
         match self {
             TriggerCoupling::HfReject { .. } => TriggerCoupling::HfReject { corner_hz },
@@ -133,7 +132,7 @@ impl TriggerCoupling {
         }
     }
 
-    /// The next one of the three.
+    /// The next of the three filters.
     pub(crate) fn next(self) -> TriggerCoupling {
         match self {
             TriggerCoupling::Dc => TriggerCoupling::LfReject { corner_hz: None },
@@ -156,20 +155,20 @@ impl TriggerCoupling {
     }
 }
 
-/// What kind of event triggers.
+/// Type of trigger event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerKind {
-    /// The level is crossed.
+    /// A crossing of the level.
     #[default]
     Edge,
-    /// A pulse of a width between two limits.
+    /// A pulse with a width between two limits.
     Pulse,
-    /// A pulse that passes one of two levels and not the other.
+    /// A pulse that crosses one of two levels, but not the other.
     Runt,
-    /// The range between two levels is left or entered.
+    /// Leaving or entering the range between two levels.
     Window,
-    /// The level is not crossed for a time.
+    /// No crossing of the level for a time.
     Dropout,
 }
 
@@ -202,7 +201,7 @@ impl TriggerKind {
 pub enum TriggerMode {
     /// No trigger: the newest samples at the right edge.
     Roll,
-    /// At each trigger; the newest samples where none comes for a while.
+    /// At each trigger; the newest samples if none comes for a while.
     Auto,
     /// At each trigger, and only then.
     Normal,
@@ -210,36 +209,36 @@ pub enum TriggerMode {
     Single,
 }
 
-/// The trigger's state, to be shown: a scope that stands still must say why.
+/// The trigger's state, for display: a scope without new pictures must show why.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TriggerView {
-    /// The settings, with the level that is used.
+    /// The settings, with the level in use.
     #[serde(flatten)]
     pub settings: TriggerSettings,
-    /// The level in raw counts, the lower one of two; with LF reject, from the mean of what is visible.
+    /// The level in raw counts, the lower one of two; with LF reject, relative to the mean of the visible samples.
     #[serde(skip)]
     pub level: f64,
-    /// The upper one of two levels, else the same.
+    /// The upper one of two levels, else the same level.
     #[serde(skip)]
     pub upper: f64,
-    /// How far the signal goes back before it triggers again, in raw counts.
+    /// Hysteresis in raw counts.
     #[serde(rename = "hysteresis_used", default)]
     pub hysteresis: f64,
     /// Whether a picture is being taken.
     #[serde(skip)]
     pub state: TriggerState,
-    /// Absolute sample index of the trigger that is shown.
+    /// Absolute sample index of the visible trigger.
     #[serde(skip)]
     pub at: Option<f64>,
-    /// Triggers since the settings changed, shown or not, without those that were held off.
+    /// Triggers since the settings changed, visible or not, without those during hold-off.
     pub found: u64,
-    /// Samples that were searched for them.
+    /// Number of searched samples.
     pub searched_samples: u64,
-    /// How often they come.
+    /// Rate of the triggers.
     pub rate: TriggerRate,
 }
 
-/// Whether a triggered picture is being taken.
+/// State of the triggered picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TriggerState {
     /// No trigger yet.
@@ -247,7 +246,7 @@ pub enum TriggerState {
     Ready,
     /// The picture shows a trigger; the scope waits for the next.
     Triggered,
-    /// None came for a while: the picture runs free.
+    /// No trigger for a while, so the picture runs free.
     Free,
     /// The single shot was taken.
     Stopped,
@@ -280,36 +279,36 @@ impl TriggerSettings {
         }
     }
 
-    /// Whether `other` looks for the same: where the trigger stands on the screen does not matter.
+    /// Whether `other` searches for the same event: its place on the screen does not matter.
     fn is_same_trigger(&self, other: &TriggerSettings) -> bool {
         TriggerSettings { position: other.position, ..*self } == *other
     }
 }
 
-/// The corner of LF reject where none is set: what is slower than half a screen counts as the wandering baseline.
+/// Default corner of LF reject: anything slower than half a screen counts as baseline.
 const CYCLES_PER_SCREEN: f64 = 2.0;
-/// The corner of HF reject where none is set. Its delay of `1 / (2 pi corner)` is then a 628th of the screen.
+/// Default corner of HF reject. Its delay of `1 / (2 pi corner)` is a 628th of the screen.
 const FAST_CYCLES_PER_SCREEN: f64 = 100.0;
 
-/// Intervals between the last triggers: at most 64, as far as the history holds them.
+/// Intervals between recent triggers: at most 64, as far as the history reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TriggerRate {
-    /// From each trigger to the next, in seconds (samples where the rate is unknown). Intervals across missing samples are
-    /// left out: more triggers may lie in them.
+    /// From each trigger to the next, in seconds (samples if the rate is unknown). Intervals across missing samples
+    /// do not count, because they may hide triggers.
     #[serde(flatten)]
     pub intervals: Running,
-    /// Intervals left out because of missing samples.
+    /// Number of intervals that do not count because samples are missing.
     pub gaps: u64,
 }
 
 impl TriggerRate {
-    /// Triggers per second (per sample where the rate is unknown); `None` below two triggers.
+    /// Triggers per second (per sample if the rate is unknown); `None` below two triggers.
     pub fn rate_hz(&self) -> Option<f64> {
         self.intervals.mean().filter(|mean| *mean > 0.0).map(|mean| 1.0 / mean)
     }
 
-    /// Triggers per minute; `None` above 10 Hz, where nobody counts so.
+    /// Triggers per minute; `None` above 10 Hz, where the unit is unusual.
     pub fn per_minute(&self) -> Option<f64> {
         self.rate_hz().filter(|rate| *rate < SLOW_HZ).map(|rate| 60.0 * rate)
     }
@@ -333,7 +332,7 @@ impl TriggerRate {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Found {
     at: f64,
-    /// Whether samples are missing between it and the one before.
+    /// Whether samples are missing since the previous trigger.
     is_behind_gap: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a front end asks for.
+//! The request of a front end for a picture.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
 use crate::data::trigger::TriggerSettings;
 
-/// The part of the stream to show, how wide, and what to compute of it.
+/// The part of the stream to show, its width, and the computations on it.
 ///
-/// Begin with [`Viewport::latest`], and set what should differ.
+/// Start from [`Viewport::latest`], and set other values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Viewport {
-    /// Which stretch of time.
+    /// The range of the stream.
     #[serde(rename = "ending", skip_serializing_if = "Window::is_latest")]
     pub window: Window,
-    /// How much of it: seconds, or samples where the rate is unknown. `None` leaves the choice to the scope.
+    /// Its length: seconds, or samples if the rate is unknown. `None` leaves the choice to the scope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<f64>,
     /// Columns of the picture, 1 to 16384: usually one per pixel.
@@ -29,24 +29,24 @@ pub struct Viewport {
     /// Lanes of the picture.
     #[serde(flatten)]
     pub lanes: LaneMask,
-    /// How the line goes between samples that lie wider apart than columns.
+    /// Interpolation between samples that are farther apart than columns.
     #[serde(rename = "sinc", with = "sinc")]
     pub interpolation: Interpolation,
-    /// What makes the picture stand still; `None` lets it roll.
+    /// The trigger; `None` lets the picture roll.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<TriggerSettings>,
     #[serde(with = "shared", skip_serializing_if = "Option::is_none")]
     pub(crate) measure: Option<Scales>,
-    /// The lane that delay and phase count from, where something is measured; `None`: the first.
+    /// Reference lane for delay and phase; `None`: the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) against: Option<LaneId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) math: Option<MathSettings>,
-    /// Two times whose samples are wanted, in units of the axis, and the sample index they count from; `None`: from the
-    /// trigger, or the right edge.
+    /// Two times whose samples are requested, in units of the axis, and the sample index from which they count.
+    /// `None`: from the trigger, or the right edge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cursors: Option<CursorTimes>,
-    /// Whether all is analysed anew, over all samples that are held: for a picture that is kept.
+    /// Whether to analyse all held samples again, for a picture to be saved.
     pub(crate) is_exact: bool,
     /// Spectra of the newest samples before the right edge.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,21 +56,21 @@ pub struct Viewport {
     /// One lane over another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) xy: Option<XySettings>,
-    /// Columns of all of the history, if they are wanted.
+    /// Number of columns for the whole history, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) overview: Option<usize>,
-    /// A list of what is labelled in all of the stream.
+    /// The list of annotations of the whole stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<AnnotationQuery>,
 }
 
-/// Which stretch of the stream a [`Viewport`] shows.
+/// The range of the stream that a [`Viewport`] shows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Option<f64>", into = "Option<f64>")]
 pub enum Window {
     /// The newest samples, at the right edge.
     Latest,
-    /// The stretch whose right edge lies at this absolute sample index, whatever has arrived since.
+    /// The range that ends at this absolute sample index, even when newer samples arrive.
     Ending {
         /// Samples per channel since the stream began.
         at: f64,
@@ -85,23 +85,23 @@ pub struct SpectrumSettings {
     pub size: usize,
     /// Weighting of the samples.
     pub window: Weighting,
-    /// Spectra whose power is averaged; 1 for none.
+    /// Number of spectra whose power is averaged; 1 for none.
     pub averages: u32,
-    /// Whether the highest level of each line is kept.
+    /// Whether to hold the highest level of each line.
     pub is_peak_held: bool,
-    /// The channel whose levels over time are wanted.
+    /// The channel of the waterfall.
     pub(crate) waterfall: Option<usize>,
-    /// The part that signals are measured in, as parts of the rate; `None`: all of it.
+    /// The band of the signal measurements, as parts of the rate; `None`: all of it.
     pub band: Option<(f64, f64)>,
 }
 
-/// What the numbers of the lanes that are to be measured stand for.
+/// Scales of the lanes to be measured.
 pub(crate) type Scales = Arc<PerLane<Scale>>;
 
-/// Lowest and highest raw count that the densities cover, of the lanes that have one.
+/// Lowest and highest raw count of the densities, for lanes that have a range.
 pub(crate) type Ranges = Arc<PerLane<CountRange>>;
 
-/// Raw counts from one to another.
+/// A range of raw counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CountRange {
     pub(crate) low: f64,
@@ -112,22 +112,22 @@ pub(crate) struct CountRange {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CursorTimes {
     pub(crate) times: [f64; 2],
-    /// The sample that they count from; `None`: the trigger, or the right edge.
+    /// The sample from which they count; `None`: the trigger, or the right edge.
     #[serde(default)]
     pub(crate) from: Option<f64>,
 }
 
-/// What is drawn over what, and how.
+/// Lanes and layout of an X-Y plot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct XySettings {
     pub(crate) x: LaneId,
     pub(crate) y: LaneId,
-    /// Lowest and highest raw count to the right, and upwards.
+    /// Lowest and highest raw count of the horizontal and the vertical axis.
     pub(crate) x_range: (f64, f64),
     pub(crate) y_range: (f64, f64),
-    /// Cells to the right, and upwards.
+    /// Cells in the horizontal and the vertical direction.
     pub(crate) size: (usize, usize),
-    /// Samples from a point to the next: those of a symbol. `None`: each is a point.
+    /// Samples between points, such as the length of a symbol; `None`: each sample is a point.
     #[serde(default)]
     pub(crate) every: Option<f64>,
 }
@@ -173,7 +173,7 @@ impl Default for SpectrumSettings {
 }
 
 impl Viewport {
-    /// The newest samples of all channels (of complex ones I and Q), over a span that the scope chooses.
+    /// The newest samples of all channels (I and Q of complex ones), over a span that the scope chooses.
     pub fn latest(columns: usize) -> Viewport {
         Viewport {
             window: Window::Latest,
@@ -200,7 +200,7 @@ impl Viewport {
     }
 }
 
-/// Columns that each of so many lanes can have, beside those of the math lane; a strip has one more at its end.
+/// Maximum columns of each of `lanes` lanes, beside the math lane; an overview has one more at its end.
 pub(crate) fn columns_max(lanes: usize) -> usize {
     (ALL_COLUMNS_MAX / (lanes + 1)).saturating_sub(1).max(1)
 }
@@ -209,23 +209,23 @@ pub(crate) fn columns_max(lanes: usize) -> usize {
 pub(crate) fn shorter_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
     let shorter = span * 0.9;
-    // Divisions of a minute and more are those of a clock.
+    // Divisions of a minute and more use steps of a clock.
     let is_long = rate_hz > 0.0 && shorter >= LONG_SPAN_S;
     let span = if is_long { DIVISIONS * step_time_down(shorter / DIVISIONS) } else { step_125_down(shorter) };
     span.max(step_125_up(least))
 }
 
-/// The span rounded up to two digits, at least ten samples of `rate_hz`.
+/// Rounds the span up to two digits, and to at least ten samples of `rate_hz`.
 pub(crate) fn fitted_span(span: f64, rate_hz: f64) -> f64 {
     let least = 10.0 / if rate_hz > 0.0 { rate_hz } else { 1.0 };
     two_digits_up(span.max(least)).min(SPAN_MAX)
 }
 
-/// The next number of two digits: a division that can be read.
+/// The next number of two digits: a readable division.
 pub(crate) fn two_digits_up(value: f64) -> f64 {
     let exponent = value.log10().floor() as i32 - 1;
     let digits = (value / 10f64.powi(exponent) - 1e-6).ceil();
-    // As it would be written: products of powers of ten have digits of their own.
+    // Through text, because products of powers of ten get extra digits.
     format!("{digits}e{exponent}").parse().unwrap_or(value)
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn longer_span(span: f64, rate_hz: f64) -> f64 {
     span.min(SPAN_MAX)
 }
 
-/// The span to begin with: some 200,000 samples, at most ten seconds.
+/// The initial span: about 200,000 samples, at most ten seconds.
 pub(crate) fn default_span(rate_hz: f64) -> f64 {
     if rate_hz > 0.0 { step_125_up(2e5 / rate_hz).min(10.0) } else { 1e4 }
 }
@@ -245,12 +245,12 @@ pub(crate) fn default_span(rate_hz: f64) -> f64 {
 /// Divisions of the time axis.
 pub(crate) const DIVISIONS: f64 = 10.0;
 const COLUMNS_MAX: usize = 16_384;
-/// Of all lanes of a picture together: a viewer's share of memory, whatever it asks for.
+/// Limit for all lanes of a picture together: it bounds the memory of a viewer.
 pub(crate) const ALL_COLUMNS_MAX: usize = 1 << 21;
-/// Of divisions of a minute, and what comes before it.
+/// The span at which a division is a minute.
 const LONG_SPAN_S: f64 = 600.0;
 const LONGEST_PLAIN_SPAN_S: f64 = 500.0;
-/// In seconds, or in samples of a stream that does not know its rate: a recording may have so many.
+/// In seconds, or in samples without a rate: a recording can be this long.
 const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
@@ -266,7 +266,7 @@ mod tests {
             assert_eq!(shorter_span(pair[1], 1e3), pair[0]);
         }
         assert_eq!((longer_span(3_600.0, 1e3), shorter_span(3_600.0, 1e3)), (6_000.0, 3_000.0));
-        // Samples are counted.
+        // Without a rate, the unit is samples.
         assert_eq!((longer_span(500.0, 0.0), shorter_span(2_000.0, 0.0)), (1_000.0, 1_000.0));
     }
 
@@ -285,7 +285,7 @@ mod tests {
     }
 }
 
-/// An [`Interpolation`] as the answer to whether it is that of sin(x)/x.
+/// Serializes an [`Interpolation`] as a boolean: whether it is sin(x)/x.
 mod sinc {
     use grebe_scope::Interpolation;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -299,7 +299,7 @@ mod sinc {
     }
 }
 
-/// What is shared here is said as it is.
+/// Serializes an `Arc` as its content.
 mod shared {
     use std::sync::Arc;
 

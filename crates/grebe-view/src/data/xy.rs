@@ -16,9 +16,9 @@ pub(crate) struct XyView {
     pub(crate) settings: XySettings,
     /// Brightness, row after row from the top: 0 never, 255 most often.
     pub(crate) cells: Vec<u8>,
-    /// Points that are in it, fading or not.
+    /// Number of points in it, faded or not.
     pub(crate) points: u64,
-    /// Grows with each view: a front end sees by it whether it has drawn this one.
+    /// Grows with each view, so that a front end detects a new one.
     pub(crate) number: u64,
 }
 
@@ -62,14 +62,14 @@ impl<K: Kind> XyPlotter<K> {
             self.made = Some((settings, density.ok()?));
             self.next = 0;
         }
-        // All of what is shown at first, and then what came.
+        // First the whole window, later only new points.
         let most = if viewport.is_exact { EXACT_MAX } else { POINTS_MAX };
         let start = (window.start.max(0.0) as u64).max(self.next).max(end.saturating_sub(most));
         self.x.copy(x, start..end);
         self.y.copy(y, start..end);
         let (_, density) = self.made.as_mut()?;
         for ((x_first, x), (y_first, y)) in self.x.iter().zip(self.y.iter()) {
-            // What is missing is missing in both; a part that was switched on begins later.
+            // A gap is in both lanes, but a part that was added later starts later.
             let (x, y) = match (x_first.checked_sub(y_first), y_first.checked_sub(x_first)) {
                 (Some(later), _) => (x, y.get(later as usize..).unwrap_or_default()),
                 (None, later) => (x.get(later.unwrap_or(0) as usize..).unwrap_or_default(), y),
@@ -102,7 +102,8 @@ impl<K: Kind> XyPlotter<K> {
         self.view.clone()
     }
 
-    /// Whether it goes on for these settings: also where the ranges only follow the means of their lanes, as under AC coupling.
+    /// Whether it can continue with these settings, also if the ranges only follow the means of their lanes, as under
+    /// AC coupling.
     fn adopt(&mut self, settings: &XySettings) -> bool {
         let Some((made, density)) = &mut self.made else { return false };
         if made == settings {
@@ -119,8 +120,8 @@ impl<K: Kind> XyPlotter<K> {
     }
 }
 
-/// Takes a point every `every` samples, between samples where they lie there. They begin where the distance from 0 differs least from
-/// point to point: of symbols in their middles, where those of one kind come together.
+/// Takes a point every `every` samples, between samples if necessary. They start where the distance from 0 varies
+/// least from point to point: in the middle of symbols, where equal symbols coincide.
 fn pick<K: Kind>(x: &[K], y: &[K], every: f64, xs: &mut Vec<K>, ys: &mut Vec<K>) {
     xs.clear();
     ys.clear();
@@ -149,14 +150,14 @@ fn pick<K: Kind>(x: &[K], y: &[K], every: f64, xs: &mut Vec<K>, ys: &mut Vec<K>)
     }
 }
 
-/// Bounds the time that a picture takes from the data path: some 2 ms.
+/// Bounds the time of a picture on the data path: about 2 ms.
 const POINTS_MAX: u64 = 1 << 18;
-/// Of a picture that is kept.
+/// Limit for a picture to be saved.
 const EXACT_MAX: u64 = 1 << 22;
 const INTERVAL_NS: u64 = 40_000_000;
-/// A point is half as bright after this long.
+/// Time after which a point is half as bright.
 const HALF_LIFE_NS: f64 = 4e8;
-/// Beginnings that are tried within a symbol, and symbols that each is tried on.
+/// Offsets to try within a symbol, and symbols to try each on.
 const OFFSETS: u32 = 32;
 const SPREAD_POINTS: usize = 512;
 
@@ -169,7 +170,7 @@ mod tests {
     use crate::data::lane::LaneId;
     use crate::data::lane::Part;
 
-    /// Four points by turns, ten samples each, with straight ways between them.
+    /// Four points in turn, ten samples each, with straight lines between them.
     fn sample(index: u64) -> Complex<f32> {
         let corner = |n: u64| match n % 4 {
             0 => (0.5, 0.5),
@@ -253,7 +254,7 @@ mod tests {
         let view = core.answer(&viewport(settings), 1).xy.unwrap();
         assert_eq!(lit(&view), [(7, 7), (33, 7), (7, 33), (33, 33)]);
         assert_eq!(view.points, 4000);
-        // The means move, and with them the axes: the points stay.
+        // The means move, and the axes with them, so the points stay.
         let moved = XySettings { x_range: (-49_000.0, 51_000.0), ..settings };
         core.ingest(&crate::testing::batch(4000, 2, 4000, 1e3, corner), 1).unwrap();
         let view = core.answer(&viewport(moved), 1 + 2 * INTERVAL_NS).xy.unwrap();

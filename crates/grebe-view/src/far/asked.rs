@@ -1,4 +1,4 @@
-//! What a far viewer says: JSON, an object with one key.
+//! Messages from a remote viewer to its server: JSON, an object with one key.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ pub(crate) enum Asked {
         to: u64,
     },
     Control(Wish),
-    /// Events to be looked for in all that is held; `None`: no longer.
+    /// Starts a search of the whole history; `None` cancels it.
     Find(Option<Search>),
 }
 
-/// What a viewer has looked for, by a number that what is found has.
+/// A search, with the number that its results carry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Search {
     pub(crate) number: u64,
@@ -47,21 +47,21 @@ pub(crate) struct Hello {
     pub(crate) program: String,
     #[serde(default = "pictures_per_s_max")]
     pub(crate) pictures_per_s: f64,
-    /// Which of the sources that the server shows, from 1.
+    /// The server's source to show, counted from 1.
     #[serde(default = "first_source")]
     pub(crate) source: usize,
-    /// It is a page, which is told in words what it shows.
+    /// Present when the viewer is a page, which receives ready-made texts and widgets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) page: Option<PageHello>,
 }
 
-/// What a page says of itself first.
+/// A page's own part of its first message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PageHello {
-    /// What was set when it was told that last, or as its link says.
+    /// Settings from its last session, or from its link.
     pub(crate) view: String,
-    /// Whether its surroundings are bright.
+    /// Whether the page uses a light theme.
     pub(crate) is_light: bool,
 }
 
@@ -69,11 +69,11 @@ pub(crate) fn first_source() -> usize {
     1
 }
 
-/// A viewport with its number. What is left out is as in [`Viewport::latest`].
+/// A viewport with its number. Missing keys default to those of [`Viewport::latest`].
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FarViewport {
-    /// Counts from 1: pictures say which they follow.
+    /// Counts from 1. Each picture carries the number of the viewport that it answers.
     pub(crate) number: u64,
     #[serde(flatten)]
     viewport: Viewport,
@@ -84,13 +84,13 @@ impl FarViewport {
         FarViewport { number, viewport: viewport.clone() }
     }
 
-    /// What is asked for, as far as a viewer may ask.
+    /// The requested viewport, limited to the cost of one viewer.
     pub(crate) fn viewport(&self) -> Viewport {
         bounded(self.viewport.clone())
     }
 }
 
-/// A viewport within what one viewer may cost, whoever asks; what its records may take is bounded where their lanes are known.
+/// Limits a viewport to the cost of one viewer. The memory for trigger records is limited later, when the lanes are known.
 pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
     viewport.span = viewport.span.filter(|span| *span > 0.0).map(|span| span.clamp(SPAN_MIN, SPAN_MAX));
     viewport.trigger = viewport.trigger.map(bounded_trigger);
@@ -113,7 +113,7 @@ pub(crate) fn bounded(mut viewport: Viewport) -> Viewport {
     viewport
 }
 
-/// The settings of a trigger, within what makes sense.
+/// Limits the settings of a trigger to useful values.
 pub(crate) fn bounded_trigger(trigger: TriggerSettings) -> TriggerSettings {
     let time = |time: f64| time.clamp(0.0, SPAN_MAX);
     TriggerSettings {
@@ -135,7 +135,7 @@ fn pictures_per_s_max() -> f64 {
     PICTURES_PER_S_MAX
 }
 
-/// Bounds of what one viewer may ask for: they bound what it costs the thread that has the samples.
+/// Limits per viewer: they bound the cost on the thread that holds the samples.
 pub(crate) const COLUMNS_MAX: usize = 4096;
 pub(crate) const OVERVIEW_MAX: usize = 2048;
 pub(crate) const CELLS_MAX: usize = 1024;

@@ -1,17 +1,17 @@
-//! Numbers as bytes: what messages are made of.
+//! Reads and writes the numbers of binary messages.
 
-/// Why a message cannot be read. Nothing of it counts then.
+/// Reason why a message is malformed. The reader discards the whole message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the message is damaged: {0}")]
 pub struct Malformed(pub(crate) &'static str);
 
-/// Puts numbers behind each other.
+/// Appends numbers to a message.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Takes them again.
+/// Reads the numbers of a message in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -22,7 +22,7 @@ impl Writer {
         self.bytes.push(value);
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Writes a variable-length integer: seven bits per byte, the lowest first.
     pub(crate) fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -31,7 +31,7 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    /// Small numbers of either sign in few bytes.
+    /// Writes a signed integer. Values near zero take few bytes.
     pub(crate) fn zigzag(&mut self, value: i64) {
         self.varint(((value << 1) ^ (value >> 63)) as u64);
     }
@@ -40,7 +40,7 @@ impl Writer {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Bytes with their number before them.
+    /// Writes a length, then the bytes.
     pub(crate) fn counted(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
@@ -89,11 +89,11 @@ impl<'a> Reader<'a> {
         Ok(f64::from_le_bytes(*bytes))
     }
 
-    /// A number that counts what follows, or what memory is taken for.
+    /// Reads a count that bounds a loop or an allocation; fails above `most`.
     pub(crate) fn count(&mut self, most: usize) -> Result<usize, Malformed> {
         let value = self.varint()?;
         let value = usize::try_from(value).ok().filter(|&value| value <= most);
-        value.ok_or(Malformed("a count is beyond what there can be"))
+        value.ok_or(Malformed("a count above its limit"))
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// # Errors
-    /// Where something is left.
+    /// If bytes are left over.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed("something follows its end")) }
     }
@@ -143,7 +143,7 @@ mod tests {
     fn what_is_cut_off_or_too_long_is_an_error() {
         assert_eq!(Reader::new(&[0x80]).varint(), Err(CUT_OFF));
         assert!(Reader::new(&[0xff; 11]).varint().is_err());
-        assert_eq!(Reader::new(&[5, 1]).counted(), Err(Malformed("a count is beyond what there can be")));
+        assert_eq!(Reader::new(&[5, 1]).counted(), Err(Malformed("a count above its limit")));
         assert_eq!(Reader::new(&[0; 7]).f64(), Err(CUT_OFF));
         assert!(Reader::new(&[0]).end().is_err());
     }

@@ -1,20 +1,21 @@
-//! The columns of a lane in few bytes, and every bit of them again.
+//! Compresses the columns of a lane without loss.
 //!
-//! A column of a live picture lies on a grid tied to the sample index: what the picture before had of it is not said again. The others
-//! are said as differences from a neighbour, or from the column that stood in the same place, whichever is shorter.
+//! A column of a live picture lies on a grid tied to the sample index. Columns that the previous picture had are not
+//! sent again. Each other column is sent as a difference: from its neighbour, or from the previous column in the same
+//! place, whichever is shorter.
 
 use grebe_scope::{Column, ColumnGrid, Coverage};
 
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::residuals::{BitReader, BitWriter, Context, unsigned};
 
-/// Columns of one lane, and where they lie.
+/// Columns of one lane, with their place on the grid.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) grid: ColumnGrid,
     pub(crate) first_column: i64,
     pub(crate) columns: Vec<Column<f32>>,
-    /// Whether all values are whole numbers, and are said as such.
+    /// Whether all values are integers, and encoded as integers.
     pub(crate) is_whole: bool,
 }
 
@@ -24,7 +25,7 @@ impl Placed {
         Placed { grid, first_column, columns, is_whole }
     }
 
-    /// Writes them as they differ from those of the picture before.
+    /// Writes the columns as differences from the previous picture.
     pub(crate) fn write(&self, base: Option<&Placed>, out: &mut Writer) {
         let kinds: Vec<u8> = (0..self.columns.len()).map(|place| self.kind(place, base)).collect();
         for run in kinds.chunk_by(|a, b| a == b) {
@@ -97,7 +98,7 @@ impl Placed {
         Ok(placed)
     }
 
-    /// Gives the differences of all columns that are said.
+    /// Calls `each` with the differences of all columns that are sent.
     fn walk(&self, kinds: &[u8], mode: Mode, base: Option<&Placed>, mut each: impl FnMut(i32, i32)) {
         let base = base.filter(|base| base.is_whole == self.is_whole);
         let mut predictor = Predictor { mode, left: None, base };
@@ -123,7 +124,7 @@ impl Placed {
         column.coverage as u8 + if is_blank(column) { EMPTY } else { 0 }
     }
 
-    /// The column of a number, where it is one of these.
+    /// The column of a number, if it is in this picture.
     fn at(&self, number: i64) -> Option<&Column<f32>> {
         self.columns.get(usize::try_from(number.checked_sub(self.first_column)?).ok()?)
     }
@@ -138,14 +139,14 @@ impl Placed {
     }
 }
 
-/// Where the differences of a lane are counted from.
+/// Reference of a lane's differences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
-    /// From the nearest column to the left.
+    /// The nearest column to the left.
     Left,
-    /// The same, where the highest value went as far as the lowest.
+    /// The same, for columns whose highest and lowest value change by the same amount.
     LeftTogether,
-    /// From the column that stood there in the picture before.
+    /// The column of the previous picture in the same place.
     Before,
 }
 
@@ -176,12 +177,12 @@ impl Predictor<'_> {
     }
 }
 
-/// The bits of a number as an integer of the same order; the same way back.
+/// Maps the bits of a float to an integer of the same order. The function is its own inverse.
 pub(crate) fn turned(bits: i32) -> i32 {
     if bits >= 0 { bits } else { bits ^ i32::MAX }
 }
 
-/// Whether a value can be said as a whole number, and be the same again.
+/// Whether a value survives a conversion to an integer and back.
 pub(crate) fn is_integer(value: f32) -> bool {
     value.abs() <= WHOLE_MAX && value.fract() == 0.0 && value.to_bits() != (-0.0f32).to_bits()
 }
@@ -201,7 +202,7 @@ fn coverage(kind: u8) -> Coverage {
 
 /// Added to the coverage of a column without samples.
 const EMPTY: u8 = 4;
-/// The column is as it was.
+/// The column is unchanged.
 const COPIED: u8 = 8;
 const WHOLE_MAX: f32 = (1 << 30) as f32;
 

@@ -1,4 +1,4 @@
-//! What a viewer may change at the source, where it has the second right: its generator, its receiver, stretches that are kept.
+//! Changes to the source by viewers with `Right::Control`: its generator, its receiver, saved ranges, annotations.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,39 +11,39 @@ use crate::model::generator::{GeneratorRemote, GeneratorWish};
 use crate::model::keeper::{Annotator, KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 
-/// What a viewer may do.
+/// Rights of a viewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// See what it wants to see.
+    /// May view the stream.
     Look,
-    /// And change what the source makes, and have stretches of it kept there.
+    /// May also control the source and save ranges of it.
     Control,
 }
 
-/// What of a source can be changed.
+/// Controls of a source.
 #[derive(Default)]
 pub struct SourceControls {
-    /// Its generator, where that takes orders.
+    /// Its generator, if it accepts changes.
     pub generator: Option<GeneratorRemote>,
-    /// Its receiver, where that can be tuned.
+    /// Its receiver, if it can be tuned.
     pub receiver: Option<ReceiverRemote>,
-    /// Who keeps stretches of it, where somebody does.
+    /// Saves ranges of its stream, if something records it.
     pub keeper: Option<StretchKeeper>,
-    /// Who takes changes to its annotations.
+    /// Takes changes to its annotations, if it has a place for them.
     pub annotator: Option<Annotator>,
 }
 
-/// The same for all viewers of a server. Clones share it.
+/// Controls that all viewers of a server share. Clones share one state.
 #[derive(Clone, Default)]
 pub struct SharedControls(Arc<Mutex<SourceControls>>);
 
-/// What a viewer wants of the source.
+/// A viewer's request to change the source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wish {
     /// Samples per second and channel of the generator.
     Rate(f64),
-    /// It makes nothing, or goes on.
+    /// Pauses the generator, or resumes it.
     Pause,
     Wave(String),
     Tune(Tuned),
@@ -51,40 +51,40 @@ pub(crate) enum Wish {
     Annotate(Box<FarEdit>),
 }
 
-/// A change to the annotations, by a number that its answer has.
+/// A change to the annotations. The answer carries its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FarEdit {
     pub(crate) number: u64,
     edit: AnnotationEdit,
 }
 
-/// A stretch to be kept, by a number that its answer has.
+/// A range to save. The answer carries its number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FarStretch {
     pub(crate) number: u64,
-    /// `None`: what came last.
+    /// `None`: the newest samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     samples: Option<(u64, u64)>,
     #[serde(default)]
     rate_hz: f64,
 }
 
-/// What there is to be changed, as a viewer is told first.
+/// The controls that a source offers, as the welcome message states them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Offered {
     /// Waveforms of the generator.
     pub(crate) waves: Option<Vec<String>>,
-    /// What the receiver is tuned to.
+    /// The receiver's present tuning.
     pub(crate) tuned: Option<Tuned>,
-    /// What is kept of what came last, in words.
+    /// Length that `keep` saves, in words.
     pub(crate) keeps: Option<String>,
-    /// Where changed annotations go, in words.
+    /// Destination of changed annotations, in words.
     pub(crate) annotates: Option<String>,
 }
 
 impl SharedControls {
-    /// Of these.
+    /// Wraps the controls of a source.
     pub fn new(controls: SourceControls) -> SharedControls {
         SharedControls(Arc::new(Mutex::new(controls)))
     }
@@ -103,7 +103,7 @@ impl SharedControls {
         self.lock().receiver.as_ref().map(|it| (it.tuned)())
     }
 
-    /// Passes a wish on, without waiting. What becomes of a stretch that is kept comes as a line.
+    /// Passes a request to the source without waiting. The outcome of a save arrives as one line.
     ///
     /// # Errors
     /// One line for a person.
@@ -115,7 +115,7 @@ impl SharedControls {
         };
         match wish {
             Wish::Rate(rate_hz) if !(1.0..=RATE_HZ_MAX).contains(rate_hz) => {
-                Err(format!("{rate_hz} is no rate of a generator"))
+                Err(format!("{rate_hz} is not a sample rate"))
             }
             Wish::Rate(rate_hz) => tell(GeneratorWish::Rate(*rate_hz)).map(|()| None),
             Wish::Pause => tell(GeneratorWish::TogglePause).map(|()| None),
@@ -130,7 +130,7 @@ impl SharedControls {
             }
             Wish::Tune(tuned) => {
                 let receiver = controls.receiver.as_ref();
-                let receiver = receiver.ok_or("this stream comes from no receiver that can be tuned")?;
+                let receiver = receiver.ok_or("this stream has no receiver that can be tuned")?;
                 if !tuned.is_possible() {
                     return Err("no receiver can be tuned so".into());
                 }
@@ -149,7 +149,7 @@ impl SharedControls {
         }
     }
 
-    /// What a model beside the source can have changed for a viewer; `changed` keeps in words what was.
+    /// Controls for the model of one viewer. `changed` receives a line about each change.
     pub(crate) fn for_viewer(&self, right: Right, changed: &Arc<Mutex<Option<String>>>) -> SourceControls {
         let Offered { waves, tuned, keeps, annotates } = self.offered();
         let obey = || {
@@ -183,7 +183,7 @@ impl SharedControls {
                 let keep = move |stretch| match obey(Wish::Keep(FarStretch::new(0, stretch))) {
                     Ok(Some(told)) => told,
                     done => {
-                        let why = done.err().unwrap_or_else(|| "nobody keeps it".into());
+                        let why = done.err().unwrap_or_else(|| "this stream has no keeper".into());
                         said(format!("not kept: {why}"))
                     }
                 };
@@ -215,7 +215,7 @@ impl Wish {
         }
     }
 
-    /// What is wanted, in words for who sits beside the server.
+    /// Describes a request, for the person at the server.
     pub(super) fn words(&self) -> String {
         match self {
             Wish::Rate(rate_hz) => format!("the generator at {rate_hz} samples a second"),
@@ -238,7 +238,7 @@ impl Wish {
     }
 }
 
-/// A change whose words are no longer than those of streams.
+/// Checks that a change's texts are within the limits for streams.
 fn bounded(edit: &AnnotationEdit) -> Result<AnnotationEdit, String> {
     let is_long = |it: &StreamAnnotation| it.text_bytes() > TEXT_BYTES_MAX;
     let is_long = match edit {
@@ -250,7 +250,7 @@ fn bounded(edit: &AnnotationEdit) -> Result<AnnotationEdit, String> {
 
 fn said(words: String) -> Receiver<String> {
     let (tell, told) = channel();
-    // Its receiver is here.
+    // The receiver is still in scope, so the channel is open.
     let _ = tell.send(words);
     told
 }
@@ -268,13 +268,13 @@ impl FarStretch {
     fn stretch(&self) -> Option<KeptStretch> {
         let Some((start, end)) = self.samples else { return Some(KeptStretch::Last) };
         let rate_hz = self.rate_hz;
-        // Whoever keeps it counts in seconds.
+        // The keeper counts in seconds.
         let is_good = start < end && rate_hz.is_finite() && ((end - start) as f64 / rate_hz) < SPAN_S_MAX;
         (is_good && rate_hz > 0.0).then_some(KeptStretch::Screen { samples: start..end, rate_hz })
     }
 }
 
-/// What a viewer wants of the source, on its way from its front end to its connection. Clones share it.
+/// Requests from a viewer's front end that wait for its connection. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Wishes {
     wanted: Arc<Mutex<Wanted>>,
@@ -287,7 +287,7 @@ struct Wanted {
     is_open: bool,
     offered: Offered,
     waiting: VecDeque<Wish>,
-    /// Who waits to hear what became of a stretch.
+    /// Receivers that wait for the outcome of a save.
     kept: Vec<(u64, Sender<String>)>,
     number: u64,
 }
@@ -297,20 +297,20 @@ impl Wishes {
         Wishes { wanted: Arc::default(), wake }
     }
 
-    /// The server has let this viewer in.
+    /// Called when the server has let this viewer in.
     pub(super) fn open(&self, may_control: bool, offered: Offered) {
         let mut wanted = self.lock();
         (wanted.may_control, wanted.is_open, wanted.offered) = (may_control, true, offered);
     }
 
-    /// There is no connection.
+    /// Called when the connection is lost.
     pub(super) fn close(&self) {
         let mut wanted = self.lock();
         wanted.is_open = false;
         wanted.waiting.clear();
         for (_, said) in wanted.kept.drain(..) {
-            // Nobody may be waiting any more.
-            let _ = said.send("the connection was cut: whether it was done is not known here".into());
+            // The receiver may be gone.
+            let _ = said.send("the connection was cut: the outcome is unknown".into());
         }
     }
 
@@ -318,12 +318,12 @@ impl Wishes {
         self.lock().waiting.pop_front()
     }
 
-    /// The receiver there is tuned so now.
+    /// Stores the tuning that the server reports.
     pub(super) fn is_tuned(&self, tuned: Option<Tuned>) {
         self.lock().offered.tuned = tuned;
     }
 
-    /// What became of a stretch.
+    /// Stores the outcome of a save.
     pub(super) fn kept(&self, number: u64, words: String) {
         let mut wanted = self.lock();
         if let Some(place) = wanted.kept.iter().position(|(it, _)| *it == number) {
@@ -332,7 +332,7 @@ impl Wishes {
         }
     }
 
-    /// What a front end here can have changed there. Who may not is told so when he tries.
+    /// The controls for a front end here. A viewer without the right gets an error when it uses one.
     pub(super) fn controls(&self) -> SourceControls {
         let Offered { waves, tuned, keeps, annotates } = self.lock().offered.clone();
         SourceControls {
@@ -364,7 +364,7 @@ impl Wishes {
         }
     }
 
-    /// A wish whose outcome comes as a line; `done` is what it is not where it is refused.
+    /// Sends a request whose outcome arrives as a line. `done` names the deed for the message of a refusal.
     fn numbered(&self, done: &str, wish: impl FnOnce(u64) -> Wish) -> Receiver<String> {
         let (said, told) = channel();
         let number = {
@@ -386,7 +386,7 @@ impl Wishes {
     fn wish(&self, wish: Wish) -> Result<(), String> {
         let mut wanted = self.lock();
         if !wanted.is_open {
-            return Err("there is no connection to the server: nothing was changed".into());
+            return Err("no connection to the server: nothing was changed".into());
         }
         if !wanted.may_control {
             return Err(MAY_NOT.into());
@@ -395,7 +395,7 @@ impl Wishes {
             return Err("the connection takes nothing in: nothing was changed".into());
         }
         if let Wish::Tune(tuned) = &wish {
-            // What is counted from it next is counted from this.
+            // Further relative changes count from the requested tuning.
             wanted.offered.tuned = Some(*tuned);
         }
         wanted.waiting.push_back(wish);
@@ -432,11 +432,11 @@ impl std::fmt::Debug for Wishes {
     }
 }
 
-/// What a viewer is told that wants to change something and may not.
+/// Error for a viewer without the right to control.
 pub(super) const MAY_NOT: &str =
-    "your link lets you look and change nothing: who started grebe serve has another one, with --control";
+    "your link allows viewing only: the person who started grebe serve has another one, with --control";
 const RATE_HZ_MAX: f64 = 10e9;
-/// Longer than anybody keeps.
+/// Above any range that a keeper can hold.
 const SPAN_S_MAX: f64 = 1e9;
 const WISHES_MAX: usize = 64;
 const TEXT_BYTES_MAX: usize = 1 << 10;

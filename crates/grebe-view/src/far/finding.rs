@@ -1,4 +1,4 @@
-//! Searches on their way between a viewer and its server: one a viewer, and the newest wins.
+//! Searches between a viewer and its server: one per viewer, and a new search replaces the old one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::data::finding::{Finder, Finding, FindingNews, FindingSide, Sought};
 use crate::data::lane::CHANNELS_MAX;
 use crate::data::link::ScopeLink;
 
-/// Within what one viewer may cost.
+/// Limits a search to the cost of one viewer.
 fn bounded(mut sought: Sought) -> Sought {
     sought.scales.truncate(CHANNELS_MAX);
     if let Some((end, _)) = sought.words.char_indices().nth(WORDS_MAX) {
@@ -17,11 +17,11 @@ fn bounded(mut sought: Sought) -> Sought {
     sought
 }
 
-/// The searches of one viewer, where the samples are.
+/// The searches of one viewer, at the server.
 #[derive(Debug, Default)]
 pub(super) struct Searches {
     finder: Option<Finder>,
-    /// What is to be looked for instead; `Some(None)`: nothing.
+    /// The next search; `Some(None)` cancels the present one.
     wanted: Option<Option<Search>>,
     began_ns: Option<u64>,
     running: Option<(u64, Finding)>,
@@ -36,7 +36,7 @@ impl Searches {
         self.wanted = Some(sought);
     }
 
-    /// Begins what is wanted, and passes on what was found; `link` wakes whoever calls this.
+    /// Starts the requested search and passes on its results. `link` wakes the caller.
     pub(super) fn look(&mut self, link: &ScopeLink, stock: &mut Stock, now_ns: u64) {
         if self.due_ns().is_some_and(|due_ns| now_ns >= due_ns)
             && let Some(sought) = self.wanted.take()
@@ -65,13 +65,13 @@ impl Searches {
         }
     }
 
-    /// When the next search may begin, where one is wanted.
+    /// When the next search may begin, if one waits.
     pub(super) fn due_ns(&self) -> Option<u64> {
         self.wanted.as_ref().map(|_| self.began_ns.map_or(0, |began_ns| began_ns + BEGIN_INTERVAL_NS))
     }
 }
 
-/// The searches of a front end here, on their way to where the samples are. Clones share it.
+/// The searches of a front end here, on their way to the server. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Finds {
     shared: Arc<Mutex<Asked>>,
@@ -93,7 +93,7 @@ impl Finds {
         Finds { shared: Arc::default(), wake }
     }
 
-    /// What a front end searches with.
+    /// The finder for a front end.
     pub(super) fn finder(&self) -> Finder {
         let finds = self.clone();
         Finder::new(move |sought| finds.begin(sought))
@@ -102,7 +102,7 @@ impl Finds {
     fn begin(&self, sought: Sought) -> Finding {
         let mut asked = self.lock();
         if !asked.is_open {
-            return refused("there is no connection to the server: search when it is there again");
+            return refused("no connection to the server: search again when it is back");
         }
         if !asked.can_find {
             return refused("the server cannot search: it is an older one");
@@ -116,7 +116,7 @@ impl Finds {
         finding
     }
 
-    /// What is to be said to the server: a search, or that what was looked for is wanted no more.
+    /// The next message to the server: a search, or a cancellation.
     pub(super) fn next(&self) -> Option<Option<Search>> {
         let mut asked = self.lock();
         if asked.wanted.is_some() {
@@ -125,22 +125,22 @@ impl Finds {
         asked.side.take_if(|(_, side)| !side.is_wanted()).map(|_| None)
     }
 
-    /// The server has let this viewer in.
+    /// Called when the server has let this viewer in.
     pub(super) fn open(&self, can_find: bool) {
         let mut asked = self.lock();
         (asked.is_open, asked.can_find) = (true, can_find);
     }
 
-    /// There is no connection.
+    /// Called when the connection is lost.
     pub(super) fn close(&self) {
         let mut asked = self.lock();
         (asked.is_open, asked.wanted) = (false, None);
         if let Some((_, side)) = asked.side.take() {
-            side.end("the connection was cut: search again when it is there");
+            side.end("the connection was cut: search again when it is back");
         }
     }
 
-    /// Something was found, or nothing more will be.
+    /// Takes new results, or the end of a search.
     pub(super) fn found(&self, number: u64, news: FindingNews) {
         let mut asked = self.lock();
         let Some((_, side)) = asked.side.as_ref().filter(|(it, _)| *it == number) else { return };
@@ -168,6 +168,6 @@ fn refused(words: &str) -> Finding {
     finding
 }
 
-/// A viewer's next search begins so long after the one before.
+/// Minimum time between the starts of two searches of one viewer.
 const BEGIN_INTERVAL_NS: u64 = 200_000_000;
 const WORDS_MAX: usize = 1000;

@@ -1,4 +1,4 @@
-//! What is said in words, to the byte: another version at the other end, or a program of somebody's own, reads it.
+//! Golden texts of the JSON messages, to the byte: other versions and other programs read them.
 
 use std::sync::Arc;
 

@@ -1,36 +1,36 @@
-//! How a viewer comes in: what it says first, or why it has to go.
+//! The first message of a viewer: its greeting, or the refusal that answers it.
 
 use super::asked::{Asked, Hello, PageHello};
 use super::told::Said;
 use super::{FarMessage, PROTOCOL};
 
-/// What a viewer said first.
+/// A viewer's greeting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Greeting {
-    /// What lets it in, as it says.
+    /// Its token.
     pub token: String,
-    /// The program and its version, as it says.
+    /// Its program and version.
     pub program: String,
-    /// Which of the server's sources it wants to see, from 1.
+    /// The requested source, counted from 1.
     pub source: usize,
     pub(super) pictures_per_s: f64,
     pub(crate) page: Option<PageHello>,
 }
 
 impl Greeting {
-    /// Whether it is a page, whose model is kept here.
+    /// Whether the viewer is a page, whose model the server keeps.
     pub fn is_page(&self) -> bool {
         self.page.is_some()
     }
 }
 
-/// Why a viewer is sent away, in words for the person there.
+/// Reason why the server rejects a viewer, in words for the person there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refusal(pub String);
 
 impl Refusal {
-    /// The message that says so.
+    /// The message that carries the reason.
     pub fn message(&self) -> FarMessage {
         Said::Refused(self.0.clone()).message()
     }
@@ -39,7 +39,7 @@ impl Refusal {
 /// Reads the first message of a viewer.
 ///
 /// # Errors
-/// It is none, or of another protocol.
+/// If the text is not a greeting, or of another protocol version.
 pub fn greeting(text: &str) -> Result<Greeting, Refusal> {
     let asked = serde_json::from_str(text)
         .map_err(|error| Refusal(format!("no greeting was understood: {error}")))?;

@@ -1,10 +1,10 @@
-//! What is too large for every picture, and is shown a few times a second: spectra, densities, all of the history, samples.
+//! Items too large for every picture, sent a few times a second: spectra, densities, the overview, samples.
 //!
 //! ```text
 //!   Picture -> Stock: the newest of each --parcel when its turn comes--> pieces --> Shelf: the last that is whole
 //! ```
 //!
-//! Nothing waits in line: of what came while a parcel was under way, the newest is the next.
+//! Nothing queues: while a parcel is under way, newer values replace the waiting one.
 
 mod densities;
 mod found;
@@ -28,7 +28,7 @@ use found::FoundStock;
 pub(crate) use samples::SAMPLES_MAX;
 use spectrum::Rows;
 
-/// A kind of what comes in pieces.
+/// Type of an item that is sent in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
     Spectrum = 1,
@@ -56,23 +56,23 @@ impl Item {
     }
 }
 
-/// The newest of each item, as the server has it.
+/// Outbox of a server: the newest value of each item.
 #[derive(Debug, Default)]
 pub(crate) struct Stock {
     viewport: u64,
     spectrum: Newest<SpectrumView>,
-    /// The waterfall is a part of the spectrum that has a pace of its own.
+    /// The waterfall is part of the spectrum, but has its own rate.
     waterfall: Newest<SpectrumView>,
     persistence: Newest<PersistenceView>,
     xy: Newest<XyView>,
     overview: Newest<OverviewView>,
     samples: Option<(u64, Extract)>,
     found: FoundStock,
-    /// The rows of the waterfall that was sent last.
+    /// The rows of the last waterfall sent.
     rows: Rows,
 }
 
-/// What there is, and what of it was sent last.
+/// The newest value of an item, and whether it was sent.
 #[derive(Debug)]
 struct Newest<T> {
     now: Option<Arc<T>>,
@@ -86,7 +86,7 @@ impl<T> Default for Newest<T> {
 }
 
 impl<T> Newest<T> {
-    /// What is to be sent: `Some(None)` where it is no longer there.
+    /// The value to send; `Some(None)` if the item no longer exists.
     fn take(&mut self) -> Option<Option<Arc<T>>> {
         let is_same = match (&self.now, &self.sent) {
             (Some(now), Some(sent)) => Arc::ptr_eq(now, sent),
@@ -99,7 +99,7 @@ impl<T> Newest<T> {
 }
 
 impl Stock {
-    /// Takes what a picture has of them.
+    /// Takes the items of a picture.
     pub(crate) fn take_in(&mut self, picture: &Picture, viewport: u64) {
         self.viewport = viewport;
         self.spectrum.now.clone_from(&picture.spectrum);
@@ -118,12 +118,12 @@ impl Stock {
         self.found.put(number, news);
     }
 
-    /// Whether something waits that no picture brings.
+    /// Whether an answer waits that no picture carries.
     pub(crate) fn has_answers(&self) -> bool {
         self.samples.is_some() || self.found.is_new()
     }
 
-    /// What is new of an item: no bytes where it is gone.
+    /// The encoded news of an item; empty if the item no longer exists.
     pub(crate) fn parcel(&mut self, item: Item) -> Option<Vec<u8>> {
         let mut out = Writer::default();
         match item {
@@ -155,7 +155,7 @@ impl Stock {
     }
 }
 
-/// The last of each item that is whole, as a viewer has it.
+/// Cache of a viewer: the last complete value of each item.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     spectrum: Option<Arc<SpectrumView>>,
@@ -165,12 +165,12 @@ pub(crate) struct Shelf {
     pub(crate) samples: Option<(u64, Extract)>,
     pub(crate) found: Option<(u64, FindingNews)>,
     rows: Rows,
-    /// Views so far: front ends see by it whether they have drawn one.
+    /// Views so far. Front ends detect a new view by it.
     number: u64,
 }
 
 impl Shelf {
-    /// Takes an item that is whole.
+    /// Takes a complete item.
     pub(crate) fn take_in(
         &mut self,
         item: Item,
@@ -218,7 +218,7 @@ impl Shelf {
         from.end()
     }
 
-    /// Puts what there is into a picture, as far as it was asked for.
+    /// Puts the cached items that the viewport asks for into a picture.
     pub(crate) fn put_into(&self, picture: &mut Picture) {
         let Some(asked) = &picture.answers else { return };
         if asked.spectrum.is_some() {

@@ -1,16 +1,16 @@
-//! The messages between a far viewer and its server.
+//! The messages between a remote viewer and its server.
 
-/// One message between a far viewer and its server.
+/// One message between a remote viewer and its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FarMessage {
-    /// JSON: what is asked and what is told.
+    /// JSON: requests and metadata.
     Text(String),
-    /// A picture, or pieces of what is larger.
+    /// A picture, or pieces of large items.
     Binary(Vec<u8>),
 }
 
 impl FarMessage {
-    /// Its bytes, without what carries it.
+    /// Length of the payload in bytes.
     #[expect(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
         match self {
@@ -20,13 +20,13 @@ impl FarMessage {
     }
 }
 
-/// What both ends speak.
+/// Protocol version.
 pub(crate) const PROTOCOL: u32 = 1;
 
-/// First bytes of binary messages.
+/// First byte of each binary message: its type.
 pub(crate) const PICTURE: u8 = 1;
 
 pub(crate) const PIECES: u8 = 2;
 
-/// To a page alone: what a person saved there.
+/// To pages only: a file that the person saved.
 pub(crate) const FILE: u8 = 3;

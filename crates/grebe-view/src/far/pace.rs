@@ -1,24 +1,24 @@
-//! How much may be under way to a viewer: what fills the path, and no more than one message beyond.
+//! Flow control towards one viewer: at most the capacity of the path, plus one message, is under way.
 //!
-//! Each message is acknowledged when it has come. From that follow the rate at which the path carries (the highest over a few seconds)
-//! and its round trip (the least, over ten). A path that is slow or full so gets fewer pictures, each made when it is sent: none waits
-//! behind others, and none is old when it comes.
+//! The viewer acknowledges each message. The acknowledgements give the rate of the path (maximum over a few seconds)
+//! and its round trip time (minimum over ten). A slow or full path therefore gets fewer pictures. Each picture is
+//! made when it is sent, so none queues and none is outdated on arrival.
 
 use std::collections::VecDeque;
 
-/// The messages that are under way, and what is known of the path by those that came.
+/// Messages under way, and the estimates of the path.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     under_way: VecDeque<Sent>,
     under_way_bytes: usize,
     delivered_bytes: u64,
-    /// Delivery rates in bytes a second, each with its time, falling.
+    /// Delivery rates in bytes per second with their times, in descending order.
     rates: VecDeque<(u64, f64)>,
-    /// The least round trip, and when it was seen.
+    /// Minimum round trip time, and when it was measured.
     round_trip: Option<(u64, u64)>,
-    /// Whether the path is being emptied, so that its round trip can be seen anew.
+    /// Whether the path is being drained to measure the round trip time again.
     is_emptying: bool,
-    /// Bytes of a message, as they are lately.
+    /// Average size of a recent message, in bytes.
     message_bytes: f64,
 }
 
@@ -27,7 +27,7 @@ struct Sent {
     number: u64,
     bytes: usize,
     at_ns: u64,
-    /// Bytes that had come before it was sent.
+    /// Bytes acknowledged before this message was sent.
     delivered_bytes: u64,
     /// Whether nothing else was under way.
     is_alone: bool,
@@ -54,7 +54,7 @@ impl Pace {
         self.message_bytes += (bytes as f64 - self.message_bytes) * weight;
     }
 
-    /// All messages up to `number` have come.
+    /// Takes the acknowledgement of all messages up to `number`.
     pub(crate) fn acknowledged(&mut self, number: u64, now_ns: u64) {
         let mut newest = None;
         while let Some(sent) = self.under_way.front().copied().filter(|sent| sent.number <= number) {
@@ -79,7 +79,7 @@ impl Pace {
         self.rates.push_back((now_ns, rate));
     }
 
-    /// Bytes a second that the path carried at best lately; `None` before anything came.
+    /// Highest recent rate of the path in bytes per second; `None` before the first acknowledgement.
     pub(crate) fn rate_bytes_per_s(&mut self, now_ns: u64) -> Option<f64> {
         while self.rates.len() > 1
             && self.rates.front().is_some_and(|(at_ns, _)| now_ns.saturating_sub(*at_ns) > RATE_HOLDS_NS)
@@ -89,20 +89,20 @@ impl Pace {
         self.rates.front().map(|(_, rate)| *rate)
     }
 
-    /// How much of what comes in pieces may ride with a message that is sent so long after the one before: a quarter of what the
-    /// path carries meanwhile.
+    /// Bytes of pieces that may travel with a message sent `since_ns` after the one before: a quarter of the path's
+    /// capacity in that time.
     pub(crate) fn piece_bytes(&mut self, since_ns: u64, now_ns: u64) -> usize {
         let since_s = since_ns.clamp(PIECES_SINCE_NS_MIN, PIECES_SINCE_NS_MAX) as f64 * 1e-9;
         let bytes = self.rate_bytes_per_s(now_ns).unwrap_or(0.0) * since_s / 4.0;
         (bytes as usize).clamp(PIECES_BYTES_MIN, PIECES_BYTES_MAX)
     }
 
-    /// For how long the oldest message has been under way.
+    /// Age of the oldest unacknowledged message.
     pub(crate) fn waits_ns(&self, now_ns: u64) -> u64 {
         self.under_way.front().map_or(0, |sent| now_ns.saturating_sub(sent.at_ns))
     }
 
-    /// What the path holds, and a message more.
+    /// Bytes on a full path, plus one message.
     fn window_bytes(&mut self, now_ns: u64) -> f64 {
         let rate = self.rate_bytes_per_s(now_ns).unwrap_or(0.0);
         let round_trip_s = self.round_trip.map_or(0.0, |(least_ns, _)| least_ns as f64 * 1e-9);
@@ -110,7 +110,7 @@ impl Pace {
     }
 }
 
-/// More than was carried before, so that a path that carries more is found out.
+/// Above 1, so that the estimate grows when the path gets faster.
 const GAIN: f64 = 1.25;
 const MEAN_WEIGHT: f64 = 0.125;
 const RATE_HOLDS_NS: u64 = 2_000_000_000;
@@ -124,11 +124,11 @@ const PIECES_BYTES_MAX: usize = 16 << 10;
 mod tests {
     use super::*;
 
-    /// Messages over a path of so many bytes a second, either way in `delay_ns`: how many came in ten seconds, and how long the
-    /// slowest twentieth took.
+    /// Simulates messages over a path of `rate_bytes_per_s` with a one-way delay of `delay_ns`. Returns the number of
+    /// messages in ten seconds, and the 95th percentile of their delay.
     fn over(rate_bytes_per_s: f64, delay_ns: u64, message_bytes: usize, interval_ns: u64) -> (u64, u64) {
         let (mut pace, mut number, mut free_ns) = (Pace::default(), 0, 0u64);
-        // Times at which messages come, and their acknowledgements.
+        // Arrival times of messages, and of their acknowledgements.
         let mut acks: VecDeque<(u64, u64)> = VecDeque::new();
         let (mut took, mut next_ns) = (Vec::new(), 0);
         for now_ns in (0..10_000_000_000).step_by(1_000_000) {
@@ -152,11 +152,11 @@ mod tests {
 
     #[test]
     fn a_slow_path_gets_what_it_carries_and_nothing_waits_long() {
-        // 1 Mbit/s, 100 ms, 4 kB: the path carries 31 a second, and each takes 32 ms of its own.
+        // 1 Mbit/s, 100 ms round trip, 4 kB: the path carries 31 messages per second; one takes 32 ms to send.
         let (count, slow_ns) = over(125e3, 50_000_000, 4000, 16_666_667);
         assert!(count > 250, "{count}");
         assert!(slow_ns < 250_000_000, "{slow_ns}");
-        // 128 kbit/s, 3 kB: 5.3 a second, 188 ms each.
+        // 128 kbit/s, 3 kB: 5.3 messages per second, 188 ms each.
         let (count, slow_ns) = over(16e3, 50_000_000, 3000, 16_666_667);
         assert!(count >= 45, "{count}");
         assert!(slow_ns < 800_000_000, "{slow_ns}");

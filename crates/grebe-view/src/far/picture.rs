@@ -1,4 +1,4 @@
-//! Pictures as messages: the columns of each lane, where they lie, and where the trigger stands.
+//! Pictures as messages: the columns of each lane, their place, and the place of the trigger.
 
 use std::collections::VecDeque;
 
@@ -13,25 +13,25 @@ use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::columns::{Placed, is_integer, turned};
 use crate::far::residuals::{read_run, write_run};
 
-/// The columns of the last picture, as both ends have them.
+/// The columns of the last picture, identical at both ends.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
     lanes: Vec<(LaneId, Placed)>,
 }
 
-/// What a message says of a picture; the rest of it is told.
+/// A decoded picture message. Facts that change seldom come in text messages.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     /// The number of the viewport that it answers.
     pub(crate) viewport: u64,
     /// When it was made, on the server's clock.
     pub(crate) server_ns: u64,
-    /// The stamps in it are those of the server's clock.
+    /// Its time stamps are of the server's clock.
     pub(crate) picture: Picture,
     pub(crate) triggered: Option<Triggered>,
 }
 
-/// Where the trigger of one picture stands: what of it is said with each.
+/// The trigger's values that every picture message carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Triggered {
     pub(crate) state: TriggerState,
@@ -41,7 +41,7 @@ pub(crate) struct Triggered {
 }
 
 impl Triggered {
-    /// What was told of the trigger, as it stands in this picture.
+    /// Adds these values to the rest of the trigger's state.
     pub(super) fn put_into(self, view: TriggerView) -> TriggerView {
         let Triggered { state, at, level, upper } = self;
         TriggerView { settings: bounded_trigger(view.settings), state, at, level, upper, ..view }
@@ -49,7 +49,7 @@ impl Triggered {
 }
 
 impl Before {
-    /// Writes a picture that answers a viewport, as it differs from the last.
+    /// Writes a picture as its difference from the last. `viewport` is the number that it answers.
     pub(crate) fn write(&mut self, picture: &mut Picture, viewport: u64, server_ns: u64, out: &mut Writer) {
         let step = picture.grid.samples_per_column();
         let columns = picture
@@ -90,7 +90,7 @@ impl Before {
         self.lanes = lanes.collect();
     }
 
-    /// Reads the next picture; `viewports` are those that were asked for.
+    /// Reads the next picture; `viewports` are the recent requests.
     pub(crate) fn read(
         &mut self,
         from: &mut Reader<'_>,
@@ -107,7 +107,7 @@ impl Before {
         let grid = ColumnGrid::new(step);
         let first_column = from.zigzag()?;
         let columns = from.count(COLUMNS_MAX)?;
-        // Twice as far as any scope draws, and far from overflow.
+        // Twice the range of any scope, and far from overflow.
         let edge = first_column.unsigned_abs().saturating_add(columns as u64);
         if edge > 1 << 62 || edge as f64 * step > INDEX_MAX {
             return Err(Malformed("its columns lie beyond all there can be"));
@@ -118,7 +118,7 @@ impl Before {
         let (newest_ts_ns, newest_first_index, newest_arrival_ns) = match has_arrived {
             true => {
                 let newest_ts_ns = server_ns.wrapping_sub(from.zigzag()? as u64);
-                // Once something came, its time is never 0.
+                // A time of 0 means that nothing arrived yet.
                 (newest_ts_ns, from.varint()?, server_ns.saturating_sub(from.varint()?).max(1))
             }
             false => (0, 0, 0),
@@ -210,7 +210,7 @@ pub(crate) fn read_lane_id(from: &mut Reader<'_>) -> Result<LaneId, Malformed> {
     Ok(LaneId { channel, part })
 }
 
-/// Samples without a gap, each run with its first index.
+/// Writes ranges of samples without a gap, each with its first index.
 fn write_runs(runs: &[(u64, Vec<f32>)], out: &mut Writer) {
     out.varint(runs.len() as u64);
     for (first, samples) in runs {
@@ -235,7 +235,7 @@ fn read_runs(from: &mut Reader<'_>) -> Result<Vec<(u64, Vec<f32>)>, Malformed> {
     Ok(lengths.into_iter().map(|(first, length)| (first, values.by_ref().take(length).collect())).collect())
 }
 
-/// Values of which each is close to the one before: whole numbers as such.
+/// Writes values that change slowly: as integers if all are.
 pub(crate) fn write_values(values: impl Iterator<Item = f32> + Clone, out: &mut Writer) {
     let is_whole = values.clone().all(is_integer);
     out.u8(flag(is_whole, WHOLE));
@@ -259,7 +259,7 @@ fn read_trigger(from: &mut Reader<'_>) -> Result<Triggered, Malformed> {
     Ok(Triggered { state, at, level, upper })
 }
 
-/// The line through samples, as it was where they are: the same arithmetic over the same samples.
+/// The line through the samples. The same arithmetic as at the server gives the same line.
 fn line_of(
     placed: &Placed,
     runs: &[(u64, Vec<f32>)],
@@ -285,12 +285,12 @@ fn flag(is_set: bool, bit: u8) -> u8 {
     if is_set { bit } else { 0 }
 }
 
-/// Of a picture.
+/// Flags of a picture.
 const ENDED: u8 = 1;
 const ESTIMATED: u8 = 2;
 const TRIGGER: u8 = 4;
 const ARRIVED: u8 = 8;
-/// Of a lane.
+/// Flags of a lane.
 const CLIPPED: u8 = 1;
 const LINE: u8 = 2;
 pub(crate) const WHOLE: u8 = 4;
@@ -308,7 +308,7 @@ const PARTS: [Part; 8] = [
     Part::Frequency,
     Part::Math,
 ];
-/// Bounds of what a message makes its reader hold.
+/// Limits on the memory that a message can claim at its reader.
 pub(crate) const COLUMNS_MAX: usize = 16_384;
 pub(crate) const LANES_MAX: usize = 2048;
 const INDEX_MAX: f64 = (1u64 << 63) as f64;

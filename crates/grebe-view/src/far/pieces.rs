@@ -1,9 +1,9 @@
-//! Cuts what is large into pieces that ride with pictures, and joins them again: none of it holds a picture up for long.
+//! Cuts large items into pieces that travel with pictures, and joins them again, so that no item delays a picture for long.
 
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::items::{Item, Stock};
 
-/// What is under way: at most one parcel of each item.
+/// Parcels under way: at most one per item.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     under_way: Vec<Parcel>,
@@ -14,12 +14,12 @@ pub(crate) struct Pieces {
 struct Parcel {
     item: Item,
     bytes: Vec<u8>,
-    /// Bytes that were sent; `None` before the first piece, which may be all of an empty parcel.
+    /// Bytes sent so far; `None` before the first piece, because a parcel may be empty.
     sent: Option<usize>,
 }
 
 impl Pieces {
-    /// Writes about `budget_bytes` of them, by turns; returns whether there were any.
+    /// Writes about `budget_bytes` of the parcels, in turns. Returns whether it wrote any.
     pub(crate) fn write(&mut self, stock: &mut Stock, budget_bytes: usize, out: &mut Writer) -> bool {
         let begun = out.bytes.len();
         for item in Item::ALL {
@@ -48,20 +48,20 @@ impl Pieces {
         out.bytes.len() > begun
     }
 
-    /// Whether something is under way.
+    /// Whether a parcel is under way.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.under_way.is_empty()
     }
 }
 
-/// What has come of each item.
+/// Pieces received so far, per item.
 #[derive(Debug, Default)]
 pub(crate) struct Joiner {
     parts: Vec<(Item, usize, Vec<u8>)>,
 }
 
 impl Joiner {
-    /// Reads a piece; the item, if it is whole with it.
+    /// Reads a piece. Returns the item if this piece completes it.
     pub(crate) fn read(&mut self, from: &mut Reader<'_>) -> Result<Option<(Item, Vec<u8>)>, Malformed> {
         let item = Item::of(from.u8()?).ok_or(Malformed("it has pieces of an unknown kind"))?;
         let total = from.count(ITEM_BYTES_MAX)?;
@@ -86,7 +86,7 @@ impl Joiner {
     }
 }
 
-/// A piece is no smaller, so that its head stays small beside it.
+/// Minimum size of a piece, so that its header stays small in comparison.
 const PIECE_BYTES_MIN: usize = 64;
 const PIECE_BYTES_MAX: usize = 1024;
 const ITEM_BYTES_MAX: usize = 16 << 20;

@@ -1,18 +1,18 @@
-//! Small differences in few bits: adaptive Rice codes.
+//! Compresses small differences: adaptive Rice codes.
 //!
-//! A code is a number of ones, a zero, and `k` bits; `k` follows the mean of what came before, so that nothing is said of it. All of
-//! it is a few additions and shifts, for whoever reads it in a browser.
+//! A code is a number of ones, a zero, and `k` bits. `k` follows the mean of the previous values, so it is not sent.
+//! Encoding takes a few additions and shifts, so that a browser can decode it quickly.
 
 use crate::far::bytes::Malformed;
 
-/// What a code knows of those before it.
+/// State of the adaptive code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     sum: u64,
     count: u64,
 }
 
-/// Puts bits behind each other, from the highest of each byte on.
+/// Writes bits, from the highest of each byte on.
 #[derive(Debug, Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
@@ -21,11 +21,11 @@ pub(crate) struct BitWriter {
     pending: u32,
 }
 
-/// Takes them again.
+/// Reads bits.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
-    /// Bits that were taken.
+    /// Position of the next bit.
     at: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Context {
 }
 
 impl Context {
-    /// Bits that are said as they are.
+    /// Number of low bits that are sent as they are.
     fn low_bits(&self) -> u32 {
         let mean = self.sum.div_ceil(self.count);
         // The smallest k with 2^k of at least the mean.
@@ -87,7 +87,7 @@ impl Context {
         Ok(value)
     }
 
-    /// A difference of either sign.
+    /// Writes a signed difference.
     pub(crate) fn write_signed(&mut self, value: i32, out: &mut BitWriter) {
         self.write(unsigned(value), out);
     }
@@ -98,12 +98,12 @@ impl Context {
     }
 }
 
-/// Small numbers of either sign as small ones: 0, -1, 1, -2, ...
+/// Maps signed to unsigned: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
 pub(crate) fn unsigned(value: i32) -> u32 {
     ((value << 1) ^ (value >> 31)) as u32
 }
 
-/// Values of which each is close to the one before.
+/// Encodes values that change slowly.
 pub(crate) fn write_run(values: impl Iterator<Item = i32>) -> Vec<u8> {
     let (mut out, mut context, mut before) = (BitWriter::default(), Context::default(), 0);
     for value in values {
@@ -113,7 +113,7 @@ pub(crate) fn write_run(values: impl Iterator<Item = i32>) -> Vec<u8> {
     out.finish()
 }
 
-/// So many values of [`write_run`]. The caller bounds `count`.
+/// Decodes `count` values of [`write_run`]. The caller bounds `count`.
 pub(crate) fn read_run(bytes: &[u8], count: usize) -> Result<Vec<i32>, Malformed> {
     let mut from = BitReader::new(bytes);
     from.has_room_for(count)?;
@@ -127,7 +127,7 @@ pub(crate) fn read_run(bytes: &[u8], count: usize) -> Result<Vec<i32>, Malformed
 }
 
 impl BitWriter {
-    /// The low `count` bits of `bits`, at most 32, and none above them.
+    /// Appends the low `count` bits of `bits`, at most 32. The higher bits must be zero.
     fn put(&mut self, bits: u64, count: u32) {
         self.bits = (self.bits << count) | bits;
         self.pending += count;
@@ -150,7 +150,7 @@ impl<'a> BitReader<'a> {
     }
 
     /// # Errors
-    /// Where so many codes, of at least a bit each, cannot be in it: before memory is taken for them.
+    /// If the bytes cannot hold that number of codes, of at least one bit each. Checked before memory is reserved.
     pub(crate) fn has_room_for(&self, codes: usize) -> Result<(), Malformed> {
         if codes <= self.bytes.len() * 8 { Ok(()) } else { Err(FEW_BITS) }
     }
@@ -172,9 +172,9 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// A value that is so far from those before it is said as it is.
+/// Above this, a value is sent as it is.
 const ONES_MAX: u32 = 20;
-/// Old values are forgotten by halves.
+/// Above this, count and sum are halved, so that old values lose weight.
 const COUNT_MAX: u64 = 64;
 const FEW_BITS: Malformed = Malformed("it has fewer bits than values");
 

@@ -1,4 +1,4 @@
-//! The viewer's end: asks for what a front end wants to see, and puts together what comes.
+//! The viewer's end: sends requests, and builds pictures from the answers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
 
-/// A scope that is somewhere else, as a front end here sees it through a [`ScopeLink`].
+/// A scope on another host, which a front end here shows through a [`ScopeLink`].
 ///
-/// Whoever has the connection calls [`connected`](FarScope::connected), then gives what comes to [`take`](FarScope::take) and sends
-/// what [`next`](FarScope::next) gives.
+/// The owner of the connection calls [`connected`](FarScope::connected), passes each message to
+/// [`take`](FarScope::take), and sends the messages of [`next`](FarScope::next).
 #[derive(Debug)]
 pub struct FarScope {
     side: FarSide,
@@ -33,7 +33,7 @@ pub struct FarScope {
     outgoing: VecDeque<Asked>,
     is_connected: bool,
     is_welcome: bool,
-    /// What was asked for, by its number, the newest last.
+    /// Recent viewports by number, the newest last.
     asked: VecDeque<(u64, Viewport)>,
     viewport_number: u64,
     asked_ns: u64,
@@ -47,50 +47,50 @@ pub struct FarScope {
     newest: Option<Newest>,
     clock: Clock,
     pinged_ns: u64,
-    /// When something came last; 0: nothing yet.
+    /// When the last message came; 0: none yet.
     heard_ns: u64,
     words: Words,
     wishes: Wishes,
     finds: Finds,
 }
 
-/// What came last.
+/// The newest picture.
 #[derive(Debug)]
 struct Newest {
     drawn: Drawn,
     received_ns: u64,
 }
 
-/// The other machine's clock, by answers to pings.
+/// Offset of the server's clock, from answers to pings.
 #[derive(Debug, Default)]
 struct Clock {
-    /// The least round trip lately, this clock less the other one by it, and when that was.
+    /// Minimum recent round trip time, the clock offset of that ping, and its time.
     best: Option<(u64, i64, u64)>,
 }
 
-/// What is known of the source and of the way to it. Clones share it.
+/// State of the source and of the connection. Clones share one state.
 #[derive(Debug, Clone, Default)]
 struct Words(Arc<Mutex<Known>>);
 
-/// The parts of it.
+/// Fields of [`Words`].
 #[derive(Debug, Default)]
 struct Known {
     status: SourceStatus,
-    /// Why there is no connection.
+    /// Why the connection is down.
     cut: Option<String>,
-    /// For how long nothing has come, where that is too long.
+    /// Warning that the server is silent.
     silent: Option<String>,
-    /// That what is shown is not yet what was asked for.
+    /// Note that the picture does not answer the newest request yet.
     waits: Option<String>,
-    /// What the server said, and until when it is shown.
+    /// The server's message, and the time until which it is shown.
     said: Option<(String, u64)>,
     channels: Vec<ChannelMeaning>,
     sources: Vec<String>,
 }
 
 impl FarScope {
-    /// A scope that calls `wake` whenever its front end asks for something else, and the link of that front end. `program` is what
-    /// this program calls itself, `name` the source until it says its own.
+    /// Creates a scope and the link of its front end. `wake` is called whenever the front end asks for something
+    /// else. `program` is the name of this program; `name` stands for the source until the server names it.
     pub fn new(program: &str, name: &str, wake: impl Fn() + Send + Sync + 'static) -> (FarScope, ScopeLink) {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(wake);
         let (wishes, finds) = (Wishes::new(Arc::clone(&wake)), Finds::new(Arc::clone(&wake)));
@@ -125,7 +125,7 @@ impl FarScope {
         (scope, link)
     }
 
-    /// What a front end asks for a few times a second: what is known of the source, and of the way to it.
+    /// The front end calls this a few times a second for the state of the source and of the connection.
     pub fn status(&self) -> impl Fn() -> SourceStatus + Send + 'static {
         let words = self.words.clone();
         move || {
@@ -137,27 +137,27 @@ impl FarScope {
         }
     }
 
-    /// What the numbers of the channels mean, as far as the server was told.
+    /// The meaning of the channels' numbers, as far as the server knows it.
     pub fn channels(&self) -> Vec<ChannelMeaning> {
         self.words.with(|it| it.channels.clone())
     }
 
-    /// What each of the sources is called that the server shows, where there are several.
+    /// Names of the server's sources, if it has several.
     pub fn sources(&self) -> Vec<String> {
         self.words.with(|it| it.sources.clone())
     }
 
-    /// What of the source can be changed from here, once the server has let this viewer in. Who may not is told so when he tries.
+    /// Controls of the source, once the server has let this viewer in. A viewer without the right gets an error from each.
     pub fn controls(&self) -> SourceControls {
         self.wishes.controls()
     }
 
-    /// Searches all that is held there.
+    /// Searches the server's whole history.
     pub fn finder(&self) -> Finder {
         self.finds.finder()
     }
 
-    /// Whether the server let this viewer in.
+    /// Whether the server has let this viewer in.
     pub fn is_welcome(&self) -> bool {
         self.is_welcome
     }
@@ -167,8 +167,8 @@ impl FarScope {
         self.side.is_closed()
     }
 
-    /// There is a connection, to which nothing was said yet. `token` is what lets this viewer in, `source` the one of the server's
-    /// sources that it looks at, from 1.
+    /// Starts a new connection. `token` authorizes this viewer; `source` is the number of the server's source to show,
+    /// from 1.
     pub fn connected(&mut self, token: &str, source: usize, pictures_per_s: f64) {
         self.source = source;
         self.outgoing.clear();
@@ -186,13 +186,13 @@ impl FarScope {
         (self.clock, self.pinged_ns, self.heard_ns) = Default::default();
         self.asked.clear();
         if let Some(viewport) = self.side.viewport() {
-            // Asked again, by a number of its own: what is shown stays until it is answered.
+            // The request gets a new number; the old picture stays until the answer arrives.
             self.side.changed_viewport();
             self.put_viewport(viewport, 0);
         }
     }
 
-    /// There is no connection any more: what is shown stays, and `why` says what of it is not new.
+    /// Ends the connection. The picture stays, with `why` as its note.
     pub fn lost(&mut self, why: &str) {
         self.is_connected = false;
         self.wishes.close();
@@ -204,7 +204,7 @@ impl FarScope {
     /// Takes a message of the server.
     ///
     /// # Errors
-    /// It cannot be read, or it refuses this viewer: the connection is of no use any more.
+    /// If the message is malformed, or the server rejects this viewer. The connection is then useless.
     pub fn take(&mut self, message: &FarMessage, now_ns: u64) -> Result<(), FarError> {
         self.heard_ns = now_ns;
         match message {
@@ -213,7 +213,8 @@ impl FarScope {
         }
     }
 
-    /// What is to be sent now; to be called until there is nothing, whenever something came, the front end asked, or once a second.
+    /// The next message to send. Call it until `None`: after each message, each wake-up of the front end, and once a
+    /// second.
     pub fn next(&mut self, now_ns: u64) -> Option<FarMessage> {
         if !self.is_connected {
             return None;
@@ -244,14 +245,14 @@ impl FarScope {
             self.outgoing.push_back(Asked::Find(sought));
         }
         let asked = self.outgoing.pop_front()?;
-        // Names and numbers: it cannot fail.
+        // Names and numbers always serialize.
         Some(FarMessage::Text(serde_json::to_string(&asked).unwrap_or_default()))
     }
 
     fn put_viewport(&mut self, viewport: Viewport, now_ns: u64) {
         self.viewport_number += 1;
         self.asked_ns = now_ns;
-        // The newest is what counts.
+        // The newest viewport replaces older ones.
         self.outgoing.retain(|asked| !matches!(asked, Asked::Viewport(_)));
         self.outgoing.push_back(Asked::Viewport(Box::new(FarViewport::new(self.viewport_number, &viewport))));
         if self.asked.len() == ASKED_MAX {
@@ -260,16 +261,16 @@ impl FarScope {
         self.asked.push_back((self.viewport_number, viewport));
     }
 
-    /// Says that what is shown is not yet what was asked for, or that nothing comes any more, where that takes long enough to be seen. For
-    /// a while in which nothing can be sent, and [`next`](FarScope::next), which does it too, is not called.
+    /// Updates the notes about late pictures and a silent server. [`next`](FarScope::next) includes it; call it alone
+    /// while nothing can be sent.
     pub fn look(&mut self, now_ns: u64) {
         let waits = self.answered < self.viewport_number
             && self.is_welcome
             && now_ns.saturating_sub(self.asked_ns) > WAITS_NS;
         let is_other = self.words.with(|it| {
             it.said.take_if(|(_, until_ns)| now_ns > *until_ns);
-            let words = waits.then(|| "on its way: what is shown is what was asked for before".to_owned());
-            // A server answers a ping a second.
+            let words = waits.then(|| "waiting for the server; showing the previous view".to_owned());
+            // The server answers one ping per second.
             let silent_ns = now_ns.saturating_sub(self.heard_ns);
             let is_silent =
                 self.is_connected && self.is_welcome && self.heard_ns > 0 && silent_ns > SILENT_NS;
@@ -289,10 +290,9 @@ impl FarScope {
     }
 
     fn hear(&mut self, text: &str, now_ns: u64) -> Result<(), FarError> {
-        let said =
-            serde_json::from_str(text).map_err(|_| Malformed("it is no JSON that this version knows"))?;
+        let said = serde_json::from_str(text).map_err(|_| Malformed("unknown or invalid JSON message"))?;
         match said {
-            // An older server has one source, and does not look at which is asked for.
+            // An older server has one source, and ignores the requested number.
             Said::Welcome(welcome) if welcome.source != self.source => {
                 return Err(FarError::Refused(format!("it shows one source, and no source {}", self.source)));
             }
@@ -316,8 +316,7 @@ impl FarScope {
             Said::Told(keys) => {
                 self.facts_keys.extend(keys);
                 let facts = serde_json::from_value(Value::Object(self.facts_keys.clone()));
-                let facts: Facts =
-                    facts.map_err(|_| Malformed("what is told of the stream is no such thing"))?;
+                let facts: Facts = facts.map_err(|_| Malformed("invalid stream metadata"))?;
                 if facts.description != self.facts.description {
                     self.description = facts.description();
                 }
@@ -371,7 +370,7 @@ impl FarScope {
         Ok(())
     }
 
-    /// Shows what came last with all that is known of it by now.
+    /// Shows the newest picture with the current metadata.
     fn show(&mut self) {
         let Some(newest) = &self.newest else { return };
         let mut picture: Picture = newest.drawn.picture.clone();
@@ -380,7 +379,7 @@ impl FarScope {
         self.shelf.put_into(&mut picture);
         picture.clock_ahead_ns = self.clock.ahead_ns();
         if picture.newest_arrival_ns > 0 {
-            // By the clock here, as front ends have it.
+            // Front ends expect times of the local clock.
             let here = (picture.newest_arrival_ns as i64).wrapping_add(picture.clock_ahead_ns);
             picture.newest_arrival_ns = (here.max(1) as u64).min(newest.received_ns.max(1));
         }
@@ -389,20 +388,20 @@ impl FarScope {
 }
 
 impl Drop for FarScope {
-    /// Whoever waits for what was asked there waits no more.
+    /// Frees everyone who waits for an answer of the server.
     fn drop(&mut self) {
         self.wishes.close();
         self.finds.close();
     }
 }
 
-/// Why a connection is of no use.
+/// Reason why a connection is useless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FarError {
-    /// The server does not let this viewer in, or sends it away.
+    /// The server rejected this viewer, or closed its session.
     #[error("{0}")]
     Refused(String),
-    /// It says what cannot be.
+    /// The server sent a malformed message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
 }
@@ -418,7 +417,7 @@ impl Clock {
         }
     }
 
-    /// Before a ping was answered: as if a picture had taken no time.
+    /// Estimates the offset before the first answer, as if a picture took no time.
     fn guess(&mut self, server_ns: u64, now_ns: u64) {
         if self.best.is_none() {
             self.best = Some((u64::MAX, (now_ns as i64).wrapping_sub(server_ns as i64), now_ns));
@@ -437,12 +436,12 @@ impl Words {
 }
 
 const PING_INTERVAL_NS: u64 = 1_000_000_000;
-/// Another clock drifts: the least round trip is looked for anew.
+/// Clocks drift, so the minimum round trip time expires.
 const CLOCK_HOLDS_NS: u64 = 30_000_000_000;
-/// Longer than a picture takes over most paths, and shorter than a person waits without wondering.
+/// Longer than most paths need for a picture, and shorter than a person waits without wondering.
 const WAITS_NS: u64 = 300_000_000;
-/// Pings and their answers may be late on a slow path.
+/// Pings and answers may be late on a slow path.
 const SILENT_NS: u64 = 3_000_000_000;
-/// How long what the server said is shown.
+/// How long a message of the server is shown.
 const SAID_NS: u64 = 8_000_000_000;
 const ASKED_MAX: usize = 64;

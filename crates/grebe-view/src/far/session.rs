@@ -1,4 +1,4 @@
-//! One viewer, as its server has it: what it asked for, what it knows, and what it is sent next. No socket and no clock.
+//! The server's end of one viewer: its requests, the metadata that it has, and the next messages. No socket and no clock.
 
 mod facts;
 mod pictures;
@@ -27,40 +27,40 @@ use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
 
-/// What a server tells each viewer of itself.
+/// A server's offer to each viewer.
 #[derive(Debug, Clone, Default)]
 pub struct FarOffer {
-    /// The source, as a person named it.
+    /// The source, as the person named it.
     pub name: String,
     /// This program and its version.
     pub program: String,
-    /// What the numbers of the channels mean, as far as somebody said.
+    /// The meaning of the channels' numbers, as far as it is known.
     pub channels: Vec<ChannelMeaning>,
-    /// What of the source viewers with [`Right::Control`] can change.
+    /// Controls of the source, for viewers with [`Right::Control`].
     pub controls: SharedControls,
-    /// What each of the sources is called that this server shows, where there are several.
+    /// Names of this server's sources, if it has several.
     pub sources: Vec<String>,
-    /// What searches all that is held of the source, where something does.
+    /// Searches the source's whole history, if it can be searched.
     pub finder: Option<Finder>,
 }
 
-/// A viewer that was let in.
+/// The session of a viewer that was let in.
 #[derive(Debug)]
 pub struct FarSession {
     link: ScopeLink,
     outgoing: VecDeque<Said>,
     pace: Pace,
     interval_ns: u64,
-    /// What it wants to see, and whether that was not asked for yet.
+    /// The requested viewport, until it is passed to the link.
     wanted: Option<(u64, Viewport)>,
     is_wanted_new: bool,
     wanted_ns: u64,
-    /// What was asked for lately, by its number.
+    /// Recent viewports, by number.
     asked: VecDeque<(u64, Viewport)>,
-    /// Whether a picture is being waited for, and since when.
+    /// Whether a picture is due, and since when.
     is_asked: bool,
     asked_ns: u64,
-    /// The next picture, before whose message something is to be told.
+    /// The next picture, held back until its metadata is sent.
     next: Option<Picture>,
     sent_ns: u64,
     picture_ns: u64,
@@ -70,35 +70,35 @@ pub struct FarSession {
     pieces: Pieces,
     facts: Map<String, Value>,
     encoded: EncodedFacts,
-    /// What is known by now and was not told yet.
+    /// Metadata that changed and was not sent yet.
     untold: Map<String, Value>,
-    /// The viewport of the last picture that something was told of, and whether the stream was over.
+    /// The viewport number of the last picture with metadata, and whether the stream had ended.
     told_of: (u64, bool),
     told_ns: u64,
     told_bytes: usize,
     status: Option<FarStatus>,
     status_ns: u64,
     is_status_wanted: bool,
-    /// Whether the last picture was of what is over.
+    /// Whether the last picture was of an ended stream.
     is_ended: bool,
-    /// The number of a request for samples that are being waited for.
+    /// The number of the pending request for samples.
     samples: Option<u64>,
     right: Right,
     controls: SharedControls,
     searches: Searches,
-    /// Stretches that are being kept, by their numbers.
+    /// Ranges that are being saved, by number.
     keeping: Vec<(u64, Receiver<String>)>,
-    /// What was changed at the source, in words.
+    /// Description of the last change to the source.
     changed: Option<String>,
     is_over: bool,
-    /// The last picture that is being sent, for who says what it shows in words: such a viewer is told nothing else.
+    /// The last picture being sent, for pages, which show texts instead of metadata.
     shown: Option<Option<Picture>>,
-    /// Messages of it that may come still, and since when they were counted.
+    /// Remaining allowance of messages from the viewer, and when it was last updated.
     may_come: (f64, u64),
 }
 
 impl FarSession {
-    /// A viewer of `link`, which is its own: [`ScopeLink::another`].
+    /// A session for one viewer. `link` is its own, from [`ScopeLink::another`].
     pub fn new(
         link: ScopeLink,
         greeting: &Greeting,
@@ -161,7 +161,7 @@ impl FarSession {
     /// Counts a message of the viewer.
     ///
     /// # Errors
-    /// There are too many: the viewer is to be sent away with these words.
+    /// If the viewer sends too many messages: close it with this reason.
     pub(crate) fn admit(&mut self, now_ns: u64) -> Result<(), Refusal> {
         let (left, since_ns) = self.may_come;
         let more = now_ns.saturating_sub(since_ns) as f64 * 1e-9 * MESSAGES_PER_S;
@@ -176,7 +176,7 @@ impl FarSession {
     /// Takes an acknowledgement.
     ///
     /// # Errors
-    /// It is of what was never sent.
+    /// If that message was never sent.
     pub(crate) fn acknowledged(&mut self, number: u64, now_ns: u64) -> Result<(), Refusal> {
         if number > self.number {
             return Err(Refusal("a message was acknowledged that was never sent".into()));
@@ -185,13 +185,13 @@ impl FarSession {
         Ok(())
     }
 
-    /// Answers a sign of life: the newest, as one that waits still would say less.
+    /// Answers a ping. A new ping replaces one that still waits.
     pub(crate) fn pong(&mut self, at: f64, now_ns: u64) {
         self.outgoing.retain(|said| !matches!(said, Said::Pong { .. }));
         self.outgoing.push_back(Said::Pong { at, server_ns: now_ns });
     }
 
-    /// What is to be seen from now on; pictures of it bear the number.
+    /// Sets the viewport. Its pictures carry the number.
     pub(crate) fn see(&mut self, number: u64, viewport: Viewport) {
         self.wanted = Some((number, viewport));
         self.is_wanted_new = true;
@@ -200,12 +200,12 @@ impl FarSession {
     /// Takes a message of the viewer.
     ///
     /// # Errors
-    /// It is none that there is, or there are too many: the viewer is to be sent away with these words.
+    /// If the message is unknown, or the viewer sends too many: close it with this reason.
     pub fn take(&mut self, text: &str, now_ns: u64) -> Result<(), Refusal> {
         self.admit(now_ns)?;
         let asked = serde_json::from_str(text);
         match asked.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
-            Asked::Hello(_) => return Err(Refusal("a second hello came".into())),
+            Asked::Hello(_) => return Err(Refusal("a second hello".into())),
             Asked::Viewport(viewport) => self.see(viewport.number, viewport.viewport()),
             Asked::Ack(number) => self.acknowledged(number, now_ns)?,
             Asked::Ping { at } => self.pong(at, now_ns),
@@ -219,13 +219,13 @@ impl FarSession {
         Ok(())
     }
 
-    /// What this viewer has changed at the source, in words for who sits there; once.
+    /// Takes the description of this viewer's last change to the source.
     pub fn take_changed(&mut self) -> Option<String> {
         self.changed.take()
     }
 
-    /// What is to be sent now; to be called until there is nothing, whenever something came, the link woke, or at
-    /// [`wake_ns`](FarSession::wake_ns). `status` says what is known of the source.
+    /// The next message to send. Call it until `None`: after each message, each wake-up of the link, and at
+    /// [`wake_ns`](FarSession::wake_ns). `status` returns the state of the source.
     pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
         self.look_at_kept();
         if let Some(said) = self.outgoing.pop_front() {
@@ -256,7 +256,7 @@ impl FarSession {
             self.is_asked &= self.next.is_none();
         }
         match self.next.take() {
-            // What is known of the source is not to be older than its end: of a file, how much of it was read.
+            // The metadata must not be older than the end of the stream: of a file, it includes the amount read.
             Some(picture) if picture.is_ended && !self.is_ended && self.shown.is_none() => {
                 (self.is_ended, self.is_status_wanted) = (true, true);
                 self.next = Some(picture);
@@ -272,7 +272,7 @@ impl FarSession {
                 }
                 Some(self.picture(picture, viewport, now_ns))
             }
-            // A picture that was asked for goes first, and pieces ride with it.
+            // A requested picture goes first, and carries pieces.
             None => match self.tell_later(now_ns) {
                 None if now_ns >= self.pieces_ns() => self.pieces_alone(now_ns),
                 told => told,
@@ -280,14 +280,14 @@ impl FarSession {
         }
     }
 
-    /// When [`next`](FarSession::next) may have something although nothing happened.
+    /// When [`next`](FarSession::next) may have a message without another event.
     pub fn wake_ns(&mut self, now_ns: u64) -> u64 {
         let mut wake_ns = if self.is_status_wanted { now_ns } else { self.status_ns + STATUS_INTERVAL_NS };
         if self.is_wanted_new {
             wake_ns = wake_ns.min(self.wanted_ns + ASK_INTERVAL_NS);
         }
         wake_ns = wake_ns.min(self.searches.due_ns().unwrap_or(u64::MAX));
-        // Where the path is full, an acknowledgement comes first.
+        // On a full path, an acknowledgement comes first.
         if self.pace.may_send(now_ns) {
             if !self.is_asked && !self.asked.is_empty() {
                 wake_ns = wake_ns.min(self.sent_ns + self.interval_ns);
@@ -302,10 +302,10 @@ impl FarSession {
         wake_ns.max(now_ns + WAKE_NS_MIN)
     }
 
-    /// Why the viewer is to be sent away: it takes nothing in.
+    /// Checks whether the viewer still reads.
     ///
     /// # Errors
-    /// In words for the person there.
+    /// If it does not: the reason, for the person there.
     pub fn check(&self, now_ns: u64) -> Result<(), Refusal> {
         if self.pace.waits_ns(now_ns) < STALLED_NS {
             return Ok(());
@@ -313,7 +313,7 @@ impl FarSession {
         Err(Refusal(format!("nothing was acknowledged for {} s", STALLED_NS / 1_000_000_000)))
     }
 
-    /// Has the source changed, where this viewer may.
+    /// Changes the source, if this viewer has the right.
     fn control(&mut self, wish: &Wish) {
         let kept = match wish {
             Wish::Keep(stretch) => Some(stretch.number),
@@ -336,7 +336,7 @@ impl FarSession {
                 self.outgoing.push_back(Said::Kept { number, words: format!("not done: {why}") });
             }
             (Err(words), None) => {
-                // The newest is what a person waits for.
+                // The newest note replaces older ones.
                 self.outgoing.retain(|said| !matches!(said, Said::Note { .. }));
                 self.outgoing.push_back(Said::Note { words });
             }
@@ -349,30 +349,30 @@ impl FarSession {
             let words = match told.try_recv() {
                 Ok(words) => words,
                 Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => "what became of it was not said".into(),
+                Err(TryRecvError::Disconnected) => "the outcome is unknown".into(),
             };
             outgoing.push_back(Said::Kept { number: *number, words });
             false
         });
     }
 
-    /// When pieces need no longer wait for a picture.
+    /// When pieces no longer wait for a picture.
     fn pieces_ns(&self) -> u64 {
         self.asked_ns.max(self.picture_ns) + PIECES_WAIT_NS
     }
 
-    /// Asks for the next picture when one may be sent: it is made then, and not before.
+    /// Requests the next picture when one may be sent, so that it is new.
     fn ask(&mut self, now_ns: u64) {
         let Some((number, viewport)) = &self.wanted else { return };
         if self.is_wanted_new && now_ns.saturating_sub(self.wanted_ns) >= ASK_INTERVAL_NS {
             (self.is_wanted_new, self.wanted_ns, self.asked_ns) = (false, now_ns, now_ns);
-            // Of a live stream, an analysis of all that is held would hold up whoever else looks.
+            // On a live stream, an exact analysis would delay all other viewers.
             let viewport = Viewport { is_exact: viewport.is_exact && self.is_over, ..viewport.clone() };
             if self.asked.len() == ASKED_MAX {
                 self.asked.pop_front();
             }
             self.asked.push_back((*number, viewport.clone()));
-            // A picture of it follows, also where it is what was seen before.
+            // A picture must follow, even if it equals the last one.
             self.link.begin_viewing();
             self.link.request(viewport);
             self.is_asked = true;
@@ -430,7 +430,7 @@ impl FarSession {
 
     fn send(&mut self, bytes: Vec<u8>, now_ns: u64) -> FarMessage {
         self.pace.sent(self.number, bytes.len(), now_ns);
-        // On a schedule, as far as the path lets it.
+        // Keeps to a schedule as far as the path allows.
         let due_ns = self.sent_ns + self.interval_ns;
         self.sent_ns =
             if now_ns.saturating_sub(due_ns) > self.interval_ns { now_ns } else { due_ns.min(now_ns) };
@@ -439,15 +439,15 @@ impl FarSession {
 }
 
 const STATUS_INTERVAL_NS: u64 = 250_000_000;
-/// Where no picture comes for so long, pieces have messages of their own.
+/// If no picture comes for this long, pieces get messages of their own.
 const PIECES_WAIT_NS: u64 = 50_000_000;
 const WAKE_NS_MIN: u64 = 1_000_000;
-/// Another viewport is looked at as often at most.
+/// Minimum time between two viewports of one viewer.
 const ASK_INTERVAL_NS: u64 = 16_000_000;
 const ASKED_MAX: usize = 64;
-/// A viewer that takes in nothing for so long is gone, or was stopped.
+/// A viewer that reads nothing for this long is gone or suspended.
 const STALLED_NS: u64 = 20_000_000_000;
-/// Stretches of one viewer that are being kept at once.
+/// Maximum ranges of one viewer that are saved at a time.
 const KEEPING_MAX: usize = 4;
 const MESSAGES_PER_S: f64 = 400.0;
 const MESSAGES_AT_ONCE: f64 = 1000.0;

@@ -1,4 +1,4 @@
-//! Both ends of a far scope, joined without a socket.
+//! Both ends of a remote scope, joined without a socket.
 
 mod bounds;
 mod controlling;
@@ -25,12 +25,12 @@ use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Viewport,
 use crate::far::columns::tests::assert_same_bits;
 use crate::testing::{batch, sine_batch};
 
-/// A far scope and its session, with what goes between.
+/// A remote scope and its session, with the messages between them.
 struct Pair {
     session: FarSession,
     scope: FarScope,
     link: ScopeLink,
-    /// What the source says of itself.
+    /// The source's notice.
     notice: Option<String>,
     bytes: usize,
     binary_messages: usize,
@@ -59,7 +59,7 @@ fn pair_of(there: &ScopeLink, controls: SharedControls, right: Right, finder: Op
 }
 
 impl Pair {
-    /// Carries all that is to be carried now, either way.
+    /// Exchanges all waiting messages in both directions.
     fn carry(&mut self) {
         loop {
             let now_ns = monotonic_ns();
@@ -81,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// The next picture that fits, while the source is idle.
+    /// The next picture that meets the condition, while the source is idle.
     fn until(&mut self, feed: &mut ScopeFeed, is_it: impl Fn(&Picture) -> bool) -> Picture {
         for _ in 0..2000 {
             self.carry();
@@ -96,7 +96,7 @@ impl Pair {
     }
 }
 
-/// What a front end beside the source sees.
+/// The picture of a front end beside the source.
 fn local(there: &ScopeLink, feed: &mut ScopeFeed, viewport: &Viewport) -> Picture {
     let link = there.another();
     link.request(viewport.clone());
@@ -142,7 +142,7 @@ fn a_far_picture_is_that_of_the_scope_beside_the_source_bit_for_bit() {
         Viewport { window: Window::Ending { at: 120_000.0 }, ..base.clone() },
         Viewport { window: Window::Ending { at: 120_400.0 }, ..base.clone() },
         Viewport { lanes: LaneMask::ALL.only([2]), ..base.clone() },
-        // Zoomed in: a line between samples, by sin(x)/x with what lies beyond the edges.
+        // Zoomed in: a sin(x)/x line between samples, with the samples beyond the edges.
         Viewport {
             window: Window::Ending { at: 190_000.0 },
             span: Some(0.001),
@@ -186,7 +186,7 @@ fn while_it_scrolls_little_is_said_and_every_bit_is_right() {
         let said = pair.bytes - std::mem::replace(&mut before, pair.bytes);
         match block {
             200 => first = said,
-            // A twentieth of the columns, and the counts.
+            // A twentieth of the columns, and the counters.
             _ => assert!(said < first / 2, "{said} of {first}"),
         }
     }
@@ -255,7 +255,7 @@ fn all_that_a_scope_knows_comes_too() {
         (far.width, far.cells.len(), far.span_samples),
         (near.width, near.cells.len(), near.span_samples)
     );
-    // What is no longer wanted goes.
+    // Items that are no longer requested disappear.
     let plain = Viewport { span: Some(0.5), ..Viewport::latest(400) };
     pair.link.request(plain.clone());
     let far = pair.until(&mut feed, |picture| picture.answers.as_ref() == Some(&plain));
@@ -285,7 +285,7 @@ fn samples_come_when_they_are_asked_for() {
     assert_eq!(far.len_samples(), 4_000);
     let near =
         there.take_extract().map(|near| Extract { held: 0..0, streams: 0, descriptions: Vec::new(), ..near });
-    assert_eq!(Some(far), near, "of what is held elsewhere nothing is said");
+    assert_eq!(Some(far), near, "the history's size is the only difference");
 }
 
 #[test]

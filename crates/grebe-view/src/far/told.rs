@@ -1,4 +1,4 @@
-//! What is said of the stream and of its pictures in words and numbers: JSON, of which only what changed is said again.
+//! Metadata of the stream and of its pictures: JSON, of which only changed keys are sent.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::far::control::Offered;
 use crate::far::picture::Triggered;
 use crate::model::receiver::Tuned;
 
-/// A message of a server but pictures.
+/// A text message of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
@@ -37,7 +37,7 @@ pub(crate) enum Said {
     Note {
         words: String,
     },
-    /// What became of a stretch that was to be kept.
+    /// The outcome of a save.
     Kept {
         number: u64,
         words: String,
@@ -46,12 +46,12 @@ pub(crate) enum Said {
 
 impl Said {
     pub(crate) fn message(&self) -> FarMessage {
-        // Names and numbers: it cannot fail.
+        // Names and numbers always serialize.
         FarMessage::Text(serde_json::to_string(self).unwrap_or_default())
     }
 }
 
-/// The answer to a viewer that may look.
+/// The answer to an accepted viewer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Welcome {
@@ -61,16 +61,16 @@ pub(crate) struct Welcome {
     pub(crate) may_control: bool,
     pub(crate) controls: Offered,
     pub(crate) channels: Vec<ChannelMeaning>,
-    /// Which of the sources it is, from 1. Servers that have one alone said nothing of it once.
+    /// The number of the source, from 1. Early servers had one source and did not send it.
     #[serde(default = "first_source")]
     pub(crate) source: usize,
-    /// What each of the sources is called that this server shows.
+    /// Names of the server's sources.
     pub(crate) sources: Vec<String>,
-    /// Whether it searches all that is held. Older servers do not know of it.
+    /// Whether the server can search its history. Older servers do not send it.
     pub(crate) finds: bool,
 }
 
-/// What only the server knows of its source, and what its receiver is tuned to.
+/// State of the source that only the server knows, and its receiver's tuning.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FarStatus {
@@ -79,10 +79,10 @@ pub(crate) struct FarStatus {
     pub(crate) tuned: Option<Tuned>,
 }
 
-/// What the numbers of a channel mean, as the server was told.
+/// Meaning of a channel's numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChannelMeaning {
-    /// What it is called; empty: its number.
+    /// Name; empty: its number.
     pub name: String,
     /// Unit without prefix; empty: counts.
     pub unit: String,
@@ -92,18 +92,18 @@ pub struct ChannelMeaning {
     pub offset: f64,
 }
 
-/// Declares facts, each a key, with how those that changed are encoded.
+/// Declares facts, each a key, and the encoding of changed keys.
 macro_rules! facts {
     ($(#[$about:meta])* pub(crate) struct Facts { $($visible:vis $key:ident: $kind:ty,)* }) => {
         $(#[$about])*
         pub(crate) struct Facts { $($visible $key: $kind,)* }
 
         impl Facts {
-            /// Encodes what is not as before into its key; returns how many keys that were.
+            /// Encodes changed keys; returns their number.
             fn encode(&self, before: Option<&Facts>, keys: &mut Map<String, Value>) -> usize {
                 let mut encoded = 0;
                 $(if before.is_none_or(|before| before.$key != self.$key) {
-                    // Names and numbers: it cannot fail.
+                    // Names and numbers always serialize.
                     let value = serde_json::to_value(&self.$key).unwrap_or_default();
                     keys.insert(stringify!($key).to_owned(), value);
                     encoded += 1;
@@ -115,7 +115,7 @@ macro_rules! facts {
 }
 
 facts! {
-/// What is known beside the columns.
+/// Metadata beside the columns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Facts {
@@ -140,7 +140,7 @@ pub(crate) struct Facts {
 }
 }
 
-/// Facts of the newest picture, encoded as far as they are not as before.
+/// The metadata of the newest picture, with its changed keys encoded.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedFacts {
     facts: Option<Facts>,
@@ -148,7 +148,7 @@ pub(crate) struct EncodedFacts {
 }
 
 impl EncodedFacts {
-    /// Takes those of the next picture; returns how many keys were encoded.
+    /// Takes the metadata of the next picture; returns the number of encoded keys.
     pub(crate) fn take(&mut self, facts: Facts) -> usize {
         let encoded = facts.encode(self.facts.as_ref(), &mut self.keys);
         self.facts = Some(facts);
@@ -190,7 +190,7 @@ impl Facts {
         }
     }
 
-    /// Puts them into a picture.
+    /// Puts the metadata into a picture.
     pub(crate) fn put_into(&self, picture: &mut Picture, triggered: Option<Triggered>) {
         picture.stream = self.stream.map(|stream| StreamInfo {
             channels: stream.channels.min(CHANNELS_MAX),
@@ -218,7 +218,7 @@ impl Facts {
         picture.refused.clone_from(&self.refused);
     }
 
-    /// What the stream says of itself.
+    /// The stream's description.
     pub(crate) fn description(&self) -> Option<Arc<Description>> {
         let FarDescription { first_sample_index, description } = self.description.clone()?;
         Some(Arc::new(Description { first_sample_index, ..description }))
@@ -226,5 +226,5 @@ impl Facts {
 }
 
 const CHANNELS_MAX: usize = 255;
-/// Marks of each kind that one picture has.
+/// Maximum marks of each kind in one picture.
 const LIST_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Messages as they are written, and what is in them: the browser's own decoder reads the same file (`ci/page.py`).
+//! Encoded messages and their contents. The browser's decoder reads the same file (`ci/page.py`).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::data::trigger::{TriggerMode, TriggerSettings};
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use crate::testing::batch;
 
-/// One end, which writes messages and notes what is in them.
+/// An end that writes messages and notes their contents.
 #[derive(Default)]
 struct Ours {
     number: u64,
@@ -36,7 +36,7 @@ struct Ours {
 impl Ours {
     fn write(&mut self, mut picture: Picture) {
         self.number += 1;
-        // The clock of a picture is not what is tested.
+        // The picture's clock is not under test.
         (picture.newest_ts_ns, picture.newest_arrival_ns) = (5_000_000, 7_000_000);
         for lane in &mut picture.lanes {
             lane.mean = 12.5;
@@ -48,7 +48,7 @@ impl Ours {
         out.u8(PICTURE);
         out.varint(self.number);
         self.before.write(&mut picture, viewport, server_ns, &mut out);
-        // A few pieces ride with it, the rest follows.
+        // The first pieces travel with it, the rest follows.
         self.pieces.write(&mut self.stock, 200, &mut out);
         self.messages.push(json!({ "bytes": hex(&out.bytes), "picture": expected }));
         self.write_pieces();
@@ -69,7 +69,7 @@ impl Ours {
         }
     }
 
-    /// What a search found.
+    /// Adds search results.
     fn find(&mut self, number: u64, news: FindingNews) {
         let event = |it: &FoundEvent| {
             let lane = it.lane.map(|lane| lane.to_string());
@@ -99,7 +99,7 @@ fn the_browser_reads_what_is_written() {
         return;
     }
     let kept = std::fs::read_to_string(&path).unwrap();
-    // In which order the fields of an object stand depends on who else uses the library.
+    // The order of keys depends on features of the JSON library, so compare values.
     let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     assert!(
         read(&kept) == read(&text),
@@ -109,7 +109,7 @@ fn the_browser_reads_what_is_written() {
     );
 }
 
-/// Columns that stay, move, come and go, with a gap, a trigger, and samples that lie wide apart.
+/// Columns that stay, move, come and go, with a gap, a trigger, and widely spaced samples.
 fn whole_numbers(ours: &mut Ours) {
     let mut core = ScopeCore::new(4 << 20);
     let mut rng = grebe_testing::Rng::with_seed(5);
@@ -141,7 +141,7 @@ fn whole_numbers(ours: &mut Ours) {
     }));
 }
 
-/// Values that are no whole numbers, infinite ones, and some that are none.
+/// Fractional, infinite and NaN values.
 fn floating_point(ours: &mut Ours) {
     let mut core = ScopeCore::new(4 << 20);
     let mut rng = grebe_testing::Rng::with_seed(6);
@@ -178,7 +178,7 @@ fn floating_point(ours: &mut Ours) {
     }
 }
 
-/// What differs from machine to machine where it is computed: spectra, a waterfall that moves, a density.
+/// Items that a real computation makes differently on each machine: spectra, a moving waterfall, a density.
 fn made_up_items(ours: &mut Ours) {
     let level = |line: usize| match line % 37 {
         3 => f32::NEG_INFINITY,
@@ -278,10 +278,10 @@ fn lane(data: &LaneColumns) -> Value {
     })
 }
 
-/// What is there once all pieces came.
+/// The items, once all pieces have arrived.
 fn items(picture: &Picture) -> Value {
     let steps = |levels: &[f32], per_db: f32| -> Vec<Option<f32>> {
-        // In JSON what is no number is null: silence and loss alike.
+        // JSON has no NaN: silence and loss are both null.
         levels.iter().map(|level| level.is_finite().then(|| (level * per_db).round() / per_db)).collect()
     };
     let spectrum = picture.spectrum.as_ref().map(|view| {
@@ -317,7 +317,7 @@ fn coverage(coverage: Coverage) -> u8 {
     coverage as u8
 }
 
-/// Every bit of them: little-endian, in hexadecimal digits.
+/// All bits, little-endian, in hexadecimal digits.
 fn bits(values: &[f32]) -> String {
     hex(&values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Does what a person wants: sets it, or passes it to the part that it concerns.
+//! Applies a person's actions, or passes them to the part that they concern.
 
 use super::action::{Action, Question};
 use super::autoset;
@@ -60,7 +60,7 @@ impl ViewModel {
         self.seen.hud_made_ns = 0;
     }
 
-    /// Does what a press on a widget does.
+    /// Applies a press on a widget.
     pub(crate) fn press(&mut self, press: Press) {
         match press {
             Press::Act(action) => self.act(action),
@@ -94,7 +94,7 @@ impl ViewModel {
         }
     }
 
-    /// The settings of the lane whose name was pressed: open, or closed again by another press.
+    /// Opens the settings of the lane whose name was pressed; a second press closes them.
     pub(crate) fn open_settings(&mut self, lane: LaneId) {
         let is_open = self.controls.show.channel_panel;
         let is_again = is_open && self.selected() == lane;
@@ -160,7 +160,8 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level);
     }
 
-    /// Sets the trigger's level by its height in its lane: 0.0 lower edge, 1.0 upper edge. Of two levels it is their middle.
+    /// Sets the trigger's level by its height in its lane: 0.0 lower edge, 1.0 upper edge. With two levels, sets
+    /// their middle.
     pub(crate) fn drag_level(&mut self, height: f64) {
         let Some(trigger) = self.seen.picture.trigger else { return };
         let lane = trigger.settings.lane;
@@ -170,7 +171,7 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level);
     }
 
-    /// Closes what lies above the key overlay: the line that is typed, or the list; where that is not open, what was searched.
+    /// Closes the prompt, else the list, else the search unless the help is open. Returns whether it closed any.
     fn close_topmost(&mut self) -> bool {
         self.open.prompt.take().is_some()
             || self.open.list.take().is_some()

@@ -1,4 +1,4 @@
-//! What a person can do with the scope: the same in every front end.
+//! Actions of a person: the same in every front end.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::data::trigger::TriggerMode;
 use crate::model::receiver::Tunable;
 use crate::model::setting::Setting;
 
-/// One thing that a person can do.
+/// One action.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
@@ -18,52 +18,52 @@ pub(crate) enum Action {
     /// Half a screen back in time; holds the picture.
     Earlier,
     Later,
-    /// The whole recording, or all of the history.
+    /// Shows the whole recording, or the whole history.
     FitAll,
-    /// Time base, scales and trigger as the newest samples ask for.
+    /// Sets time base, scales and trigger from the newest samples.
     Autoset,
     Zoom(ScreenBox),
-    /// Shows what lies between the cursors.
+    /// Shows the range between the cursors.
     ZoomToCursors,
-    /// Shows the place at a sample index in the middle; holds the picture.
+    /// Shows a sample index in the middle; holds the picture.
     ShowAt(f64),
-    /// The strip with all of the history on or off.
+    /// Toggles the overview strip.
     Overview,
-    /// Back to the newest samples, following them.
+    /// Returns to the newest samples, and follows them.
     Live,
     Channel(usize),
     /// One of the eight channels that the digits switch.
     GroupChannel(usize),
-    /// The next eight channels alone; behind the last of them all.
+    /// The next eight channels alone; after the last group, all of them.
     NextGroup,
-    /// A part of complex channels on or off.
+    /// Toggles a part of complex channels.
     Part(Part),
-    /// Selects the next lane for the keys that work on one.
+    /// Selects the next lane for keys that work on one.
     NextChannel,
     Select(LaneId),
     Vertical(Step),
     /// Moves the trace of the selected channel up, in divisions.
     Position(f64),
-    /// The vertical range of the selected channel follows its signal again.
+    /// Lets the vertical range of the selected channel follow its signal again.
     VerticalAuto,
     Invert,
     Coupling,
-    /// One lane for all channels, or one for each.
+    /// Toggles between one lane for all channels and one for each.
     Overlay,
     Math(Option<MathOperation>),
-    /// The line between samples: straight, or sin(x)/x.
+    /// Toggles the line between samples: straight, or sin(x)/x.
     Interpolation,
-    /// The next value of a setting that has more than two; shows the list of them for a while.
+    /// Takes the next value of a setting with more than two; shows its list for a while.
     Next(Setting),
-    /// Opens the list of what a setting can be.
+    /// Opens the list of a setting's values.
     Choices(Setting),
-    /// Moves down in the list that is open.
+    /// Moves down in the open list.
     Mark(i32),
-    /// Sets the line of the open list that is marked.
+    /// Takes the marked line of the open list.
     Take,
-    /// Sets a line of the open list.
+    /// Takes a line of the open list.
     Choose(usize),
-    /// Opens a line for an answer in letters or digits.
+    /// Opens a prompt for an answer in letters or digits.
     Ask(Question),
     Persistence,
     Channels,
@@ -71,71 +71,71 @@ pub(crate) enum Action {
     Slope,
     /// Moves the trigger level up, in fortieths of the lane.
     Level(f64),
-    /// The trigger level follows the middle of the signal.
+    /// Lets the trigger level follow the middle of the signal.
     LevelAuto,
     TriggerCoupling,
-    /// Widens the trigger's hysteresis, or no longer.
+    /// Toggles the wider hysteresis.
     NoiseReject,
     Corner(Step),
     Holdoff(Step),
     Segments,
-    /// Shows a trigger before (negative) or after the one that is shown; holds the picture.
+    /// Shows a trigger before (negative) or after the visible one; holds the picture.
     Segment(i32),
-    /// Pins the trigger that is shown to the list, or unpins it.
+    /// Pins the visible trigger to the list, or unpins it.
     Pin,
     Cursors,
-    /// The keys move the other time cursor.
+    /// Switches the keys to the other time cursor.
     OtherCursor,
     /// Moves a time cursor, in hundredths of the screen.
     MoveCursor(f64),
-    /// Value cursors of the selected channel on or off.
+    /// Toggles the value cursors of the selected channel.
     ValueCursors,
-    /// The keys move the other value cursor.
+    /// Switches the keys to the other value cursor.
     OtherValueCursor,
     /// Moves a value cursor, in hundredths of the lane.
     MoveValueCursor(f64),
     Measure,
-    /// Statistics of the selected channel's measurements on or off.
+    /// Toggles the statistics of the selected channel's measurements.
     Statistics,
     Spectrum,
-    /// The waterfall of the selected channel on or off.
+    /// Toggles the waterfall of the selected channel.
     Waterfall,
-    /// One lane over another on or off.
+    /// Toggles the X-Y plot.
     Xy,
     TransformSize(Step),
-    /// Keeps the highest levels of the spectrum, or no longer.
+    /// Toggles peak hold of the spectrum.
     PeakHold,
-    /// Levels of the waterfall's colours by the noise floor, or as they are now.
+    /// Toggles the waterfall's levels: from the noise floor, or fixed.
     LevelsAuto,
-    /// The form of a search, open or closed.
+    /// Opens or closes the search form.
     Find,
-    /// Both markers of the spectrum on or off.
+    /// Toggles both markers of the spectrum.
     Markers,
-    /// Moves one of them, A (0) or B (1).
+    /// Moves marker A (0) or B (1).
     MoveMarker(usize, ToPeak),
-    /// Marks the fundamental of the selected channel's spectrum and its harmonics, or no longer.
+    /// Toggles the marks at the fundamental of the selected channel's spectrum and its harmonics.
     Harmonics,
-    /// Annotates what lies between the cursors.
+    /// Annotates the range between the cursors.
     Annotate,
     /// Annotates a part of the screen.
     AnnotatePart(AnnotatedPart),
-    /// Opens a line for the words of the chosen annotation.
+    /// Opens a prompt for the text of the selected annotation.
     EditAnnotation,
-    /// The chosen annotation lies between the cursors from now on.
+    /// Moves the selected annotation to the range between the cursors.
     MoveAnnotation,
     DeleteAnnotation,
-    /// Takes the last change of annotations back.
+    /// Undoes the last change of annotations.
     UndoAnnotation,
-    /// The table of annotations on or off.
+    /// Toggles the table of annotations.
     Annotations,
     Save(SaveWhat),
-    /// Keeps what came last for good, or what a held picture shows, from the ring that records the stream.
+    /// Saves the newest part of the ring that records the stream, or the visible range of a held picture.
     Keep,
     GeneratorPause,
     GeneratorRate(Step),
     Help,
     Theme,
-    /// Closes what is open.
+    /// Closes the open list, prompt or panel.
     Back,
     Quit,
 }
@@ -145,7 +145,7 @@ pub(crate) enum Action {
 pub(crate) struct ScreenBox {
     /// 0.0 left edge, 1.0 right edge, in any order.
     pub(crate) times: Option<[f64; 2]>,
-    /// Of a lane: 0.0 lower edge, 1.0 upper edge, in any order.
+    /// The lane, and the heights on it: 0.0 lower edge, 1.0 upper edge, in any order.
     pub(crate) values: Option<(LaneId, [f64; 2])>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct ScreenBox {
 pub(crate) struct AnnotatedPart {
     /// 0.0 left edge, 1.0 right edge of the traces; of a waterfall, 0.0 its last row, 1.0 its first. In any order.
     pub(crate) times: [f64; 2],
-    /// Of the frequencies on the screen: 0.0 left edge, 1.0 right edge, in any order. `None`: it is of the traces.
+    /// Of the visible frequencies: 0.0 left edge, 1.0 right edge, in any order. `None`: a part of the traces.
     pub(crate) frequencies: Option<[f64; 2]>,
 }
 
@@ -165,7 +165,7 @@ pub(crate) enum Step {
     Up,
 }
 
-/// Where a marker goes: of the selected channel's peaks in the shown part of the spectrum.
+/// Target of a marker, among the selected channel's peaks in the visible part of the spectrum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToPeak {
@@ -193,27 +193,27 @@ pub(crate) enum SaveWhat {
     /// The measurement table with its statistics, as CSV.
     Measurements,
     Recording,
-    /// What came last, from the ring that records the stream.
+    /// The newest part of the ring that records the stream.
     Last,
-    /// What is on the screen, from there.
+    /// The visible range, from that ring.
     Screen,
 }
 
-/// What is asked for.
+/// The subject of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Question {
     /// The width of pulses, or the time of a dropout.
     TriggerTime,
-    /// Symbols a second, of which each is a point.
+    /// Symbols per second; each symbol is a point.
     SymbolRate,
     File,
-    /// What is searched in all of the history.
+    /// A search of the whole history.
     Find,
-    /// The words of a new annotation, of the chosen one; which are listed.
+    /// The text of a new annotation, the text of the selected one, and the filter of the list.
     Annotation,
     AnnotationWords,
     AnnotationFilter,
-    /// What the receiver is to be tuned to.
+    /// A frequency, rate or gain of the receiver.
     Tuning(Tunable),
 }

@@ -1,9 +1,9 @@
-//! The words of annotations, as they are typed and as they are shown.
+//! The texts of annotations: as typed and as shown.
 
 use grebe_frame::StreamAnnotation;
 use grebe_scope::Engineering;
 
-/// The words of an annotation on the plot.
+/// The text of an annotation on the plot.
 pub(super) fn label_words(annotation: &StreamAnnotation) -> String {
     let words = annotation.label.as_ref().or(annotation.comment.as_ref());
     let words = words.map_or("labelled", String::as_str);
@@ -14,7 +14,7 @@ pub(super) fn label_words(annotation: &StreamAnnotation) -> String {
     }
 }
 
-/// An annotation with words as they are typed: `name; comment #ff8800`.
+/// Parses `name; comment #ff8800` into an annotation.
 pub(super) fn worded(annotation: StreamAnnotation, text: &str) -> Result<StreamAnnotation, String> {
     let (text, color) = match text.rsplit_once('#') {
         Some((before, digits)) if is_color(digits.trim()) => {
@@ -32,13 +32,13 @@ pub(super) fn worded(annotation: StreamAnnotation, text: &str) -> Result<StreamA
     }
 }
 
-/// A colour as it is typed; `None`: none.
+/// Parses a colour; `None` for an empty text.
 pub(super) fn annotation_color(text: &str) -> Result<Option<String>, String> {
     let text = text.trim().to_lowercase();
     match text.strip_prefix('#') {
         None if text.is_empty() => Ok(None),
         Some(digits) if is_color(digits) => Ok(Some(text)),
-        _ => Err(format!("{text:?} is no colour: #ff8800 is")),
+        _ => Err(format!("invalid colour {text:?}: use #RRGGBB, such as #ff8800")),
     }
 }
 
@@ -46,7 +46,7 @@ fn is_color(digits: &str) -> bool {
     digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// The colour that an annotation says, also with the opacity before it that other programs write.
+/// The colour of an annotation. Other programs write the opacity before it.
 pub(crate) fn color_of(annotation: &StreamAnnotation) -> Option<[u8; 3]> {
     let digits = annotation.color.as_ref()?.strip_prefix('#')?;
     let digits = if digits.len() == 8 { digits.get(2..)? } else { digits };
@@ -54,5 +54,5 @@ pub(crate) fn color_of(annotation: &StreamAnnotation) -> Option<[u8; 3]> {
     Some([(color >> 16) as u8, (color >> 8) as u8, color as u8])
 }
 
-/// With the other fields, shorter than what streams carry.
+/// Leaves room for the other fields within the limit of streams.
 pub(super) const TEXT_CHARS_MAX: usize = 160;

@@ -1,4 +1,4 @@
-//! What people write onto the signal: stretches, and boxes in time and frequency, with their words.
+//! Annotations made by people: time ranges, and boxes in time and frequency, with their texts.
 
 use grebe_frame::{AnnotationEdit, StreamAnnotation};
 use grebe_scope::Engineering;
@@ -14,7 +14,7 @@ use crate::data::annotations::{AnnotationList, AnnotationQuery};
 /// An annotation on the plot.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AnnotationMark {
-    /// From where to where: 0.0 left edge, 1.0 right edge.
+    /// Start and end: 0.0 left edge, 1.0 right edge.
     pub(crate) parts: [f64; 2],
     pub(crate) words: String,
     pub(crate) color: Option<Rgb>,
@@ -24,9 +24,9 @@ pub(crate) struct AnnotationMark {
 /// An annotation on the waterfall.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WaterfallMark {
-    /// From its upper to its lower edge: 0.0 upper edge of the waterfall, 1.0 lower edge.
+    /// Upper and lower edge: 0.0 upper edge of the waterfall, 1.0 lower edge.
     pub(crate) rows: [f64; 2],
-    /// From its left to its right edge, within 0.0 and 1.0.
+    /// Left and right edge, within 0.0 and 1.0.
     pub(crate) parts: [f64; 2],
     pub(crate) words: String,
     pub(crate) color: Option<Rgb>,
@@ -34,7 +34,7 @@ pub(crate) struct WaterfallMark {
 }
 
 impl ViewModel {
-    /// The annotations to be listed, while they are.
+    /// The query for the list of annotations, while it is open.
     pub(super) fn annotation_query(&self) -> Option<AnnotationQuery> {
         let open = &self.open.annotations;
         let is_listed = open.is_open
@@ -53,7 +53,7 @@ impl ViewModel {
         self.seen.picture.listed.as_deref()
     }
 
-    /// Where changes go, in words.
+    /// Destination of changes, in words.
     pub(crate) fn annotation_place(&self) -> &str {
         self.options.annotator.as_ref().map_or("kept in this session; R saves them", |it| &it.place)
     }
@@ -78,7 +78,7 @@ impl ViewModel {
         Some([a.min(b), a.max(b)])
     }
 
-    /// Annotates what was drawn with the pointer.
+    /// Annotates a range that was drawn with the pointer.
     pub(super) fn annotate_part(&mut self, part: AnnotatedPart) {
         let AnnotatedPart { times: [a, b], frequencies } = part;
         let picture = &self.seen.picture;
@@ -92,7 +92,7 @@ impl ViewModel {
         let index = |part: f64| (left + part.clamp(0.0, 1.0) * span).round().max(0.0) as u64;
         let band = frequencies.map(|[a, b]| {
             let (from, to, ..) = self.spectrum_axis(2);
-            // To a thousandth or better of what is shown: a pointer says no more.
+            // Rounds to a thousandth of the visible range, or better: the resolution of a pointer.
             let step = 10f64.powf(((to - from) / 1e3).log10().floor());
             let hz = |part: f64| ((from + part.clamp(0.0, 1.0) * (to - from)) / step).round() * step;
             (hz(a.min(b)), hz(a.max(b)))
@@ -121,7 +121,7 @@ impl ViewModel {
         Ok(())
     }
 
-    /// The words of the chosen annotation as they are typed.
+    /// The text of the selected annotation, as typed.
     pub(super) fn annotation_words(&self) -> Option<String> {
         let chosen = self.open.annotations.chosen.as_ref()?;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -138,7 +138,7 @@ impl ViewModel {
         Ok(())
     }
 
-    /// The chosen annotation lies between the cursors.
+    /// Moves the selected annotation to the range between the cursors.
     pub(super) fn move_annotation(&mut self) {
         let (Some(chosen), Some([from, to])) = (self.open.annotations.chosen.clone(), self.between_cursors())
         else {
@@ -194,14 +194,14 @@ impl ViewModel {
         self.seen.hud_made_ns = 0;
     }
 
-    /// Shows an annotation of the list, and chooses it.
+    /// Shows an annotation of the list, and selects it.
     pub(super) fn show_annotation(&mut self, place: usize) {
         let row = self.annotation_list().and_then(|list| list.rows.get(place)).cloned();
         let Some(annotation) = row else { return };
         let (first, length) = (annotation.first_sample_index as f64, annotation.length_samples as f64);
         let picture = &self.seen.picture;
         if length > picture.span_samples {
-            // With a little beside it.
+            // A little wider than the annotation.
             let samples = length * 1.25;
             self.controls.time.show_stretch(picture, first + length / 2.0 + samples / 2.0, samples);
         } else {
@@ -211,7 +211,7 @@ impl ViewModel {
         self.seen.hud_made_ns = 0;
     }
 
-    /// When an annotation is, how long, and its words.
+    /// Time, duration and text of an annotation.
     pub(crate) fn annotation_row(&self, annotation: &StreamAnnotation) -> String {
         let (rate, unit) = (self.seen.picture.rate_or_one(), self.seen.picture.axis_unit());
         let time = |samples: u64| Engineering::new(samples as f64 / rate, unit);
@@ -223,12 +223,12 @@ impl ViewModel {
         format!("{words}  {}", label.map_or("", String::as_str))
     }
 
-    /// How many are listed of those that there are.
+    /// Number of listed annotations, and of all.
     pub(crate) fn annotations_counted(&self) -> String {
         let Some(list) = self.annotation_list() else { return String::new() };
         let AnnotationList { rows, before, matching, all } = list;
         match (*matching, *all) {
-            (_, 0) => "none yet: F2 annotates what lies between the cursors".into(),
+            (_, 0) => "none yet: F2 annotates the range between the cursors".into(),
             (matching, all) if matching as usize > rows.len() => {
                 format!("{} \u{2026} {} of {matching}, {all} in all", before + 1, before + rows.len() as u64)
             }
@@ -237,7 +237,7 @@ impl ViewModel {
         }
     }
 
-    /// The list of a front end without panels: deeds first, then each annotation.
+    /// The list for a front end without panels: commands first, then each annotation.
     pub(super) fn annotation_entries(&self) -> Vec<Entry> {
         let deeds = DEEDS.map(|(words, _)| Entry { text: words.into(), is_on: false });
         let chosen = self.open.annotations.chosen.as_ref();
@@ -257,7 +257,7 @@ impl ViewModel {
         }
     }
 
-    /// What somebody labelled, on the traces.
+    /// Annotations on the traces.
     pub(crate) fn annotation_marks(&self) -> Vec<AnnotationMark> {
         let picture = &self.seen.picture;
         let part = |index: u64| (index as f64 - picture.left_index) / picture.span_samples;
@@ -280,7 +280,7 @@ impl ViewModel {
         marks
     }
 
-    /// The same on the waterfall: those without frequencies over all of its width.
+    /// The same on the waterfall. Annotations without frequencies cover its whole width.
     pub(crate) fn waterfall_marks(&self) -> Vec<WaterfallMark> {
         let Some((bottom, top)) = self.waterfall_indices() else { return Vec::new() };
         let (from, to, ..) = self.spectrum_axis(2);
@@ -351,7 +351,7 @@ impl ViewModel {
     }
 }
 
-/// Deeds of the list.
+/// Commands of the list.
 const DEEDS: [(&str, Action); 5] = [
     ("new, between the cursors  (F2)", Action::Annotate),
     ("edit the chosen  (F8)", Action::EditAnnotation),

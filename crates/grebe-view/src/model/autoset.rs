@@ -1,4 +1,4 @@
-//! Sets time base, scales and trigger from what the newest samples are.
+//! Sets time base, scales and trigger from the newest samples.
 
 use grebe_scope::{Engineering, Quantity, Slope, step_125_up};
 
@@ -8,7 +8,7 @@ use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
 use crate::model::open::Asked;
 use crate::model::view_model::ViewModel;
 
-/// What was found of a lane.
+/// Measurements of a lane.
 struct Found {
     lane: LaneId,
     /// In samples.
@@ -18,15 +18,15 @@ struct Found {
 }
 
 impl ViewModel {
-    /// Asks for the newest samples; what they are decides once they are there.
+    /// Requests the newest samples; the settings follow when they arrive.
     pub(super) fn begin_autoset(&mut self, samples: u64) {
         let next = self.seen.picture.next_index;
         self.open.asked = Some(Asked::Autoset { samples });
         self.link.request_extract(next.saturating_sub(samples)..next);
     }
 
-    /// Shows between two and a half and six periods of the slowest channel that has some, triggers on it, and lets all scales
-    /// follow their signals.
+    /// Shows between two and a half and six periods of the slowest periodic channel, triggers on it, and lets all
+    /// scales follow their signals.
     pub(super) fn end_autoset(&mut self, extract: &Extract, samples: u64) {
         let found = self.slowest(extract);
         let has_older = self.seen.picture.next_index - self.seen.picture.oldest_index > samples;
@@ -39,7 +39,7 @@ impl ViewModel {
         (settings.mode, settings.kind, settings.slope) =
             (TriggerMode::Auto, TriggerKind::Edge, Slope::Rising);
         (settings.coupling, settings.holdoff_s, settings.level) = (TriggerCoupling::Dc, 0.0, None);
-        // Slow signals roll, as from the start.
+        // Slow signals roll, as at the start.
         self.controls.trigger.is_mode_chosen = false;
         let Some(Found { lane, period, middle }) = found else {
             return self.say("autoset: nothing repeats, scales and trigger level follow the signal".into());
@@ -47,7 +47,7 @@ impl ViewModel {
         let settings = &mut self.controls.trigger.settings;
         (settings.lane, settings.level) = (lane, Some(middle));
         let seconds = period / self.seen.picture.rate_or_one();
-        // A stream without a rate counts in samples.
+        // Without a rate, the unit is samples.
         let span = step_125_up(seconds * PERIODS_MIN);
         self.controls.time.span = Some(span);
         let label = self.setup(lane).label(lane);
@@ -59,7 +59,7 @@ impl ViewModel {
         let shown = extract.lanes.iter().enumerate();
         let shown = shown.filter(|(_, lane)| self.seen.picture.lanes.iter().any(|data| data.lane == **lane));
         let of = |(place, &lane): (usize, &LaneId)| {
-            // At a rate of 1, periods are counted in samples.
+            // At a rate of 1, periods are in samples.
             let set = extract.measured(place);
             let period = set.get(Quantity::Period).filter(|&period| period >= PERIOD_MIN)?;
             let (base, top) = (set.get(Quantity::Base)?, set.get(Quantity::Top)?);
@@ -69,9 +69,9 @@ impl ViewModel {
     }
 }
 
-/// Samples that are looked at first: what a measurement of the picture looks at.
+/// Samples of the first attempt: as many as a measurement of the picture uses.
 pub(super) const SAMPLES_FIRST: u64 = 1 << 18;
-/// Where nothing repeats in them, so many: they are copied once, on the thread of the data.
+/// Samples of the second attempt, if the first finds no period. They are copied once, on the data thread.
 const SAMPLES_MAX: u64 = 1 << 22;
 const PERIODS_MIN: f64 = 2.5;
 /// Two samples a period are the most that a rate can hold.
@@ -100,7 +100,7 @@ mod tests {
             model.refresh();
         };
         look(&mut model);
-        // Everything is set wrong first.
+        // Start from wrong settings.
         for action in [
             Action::Earlier,
             Action::Vertical(crate::model::action::Step::Up),
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_slow_signal_is_found_further_back_and_what_does_not_repeat_is_said() {
-        // Half a period of 0.8 s is more than the samples that are looked at first.
+        // Half a period of 0.8 s is longer than the first attempt.
         let slow = |_: usize, index: u64| if (index / 400_000).is_multiple_of(2) { 100 } else { -100 };
         let model = set(3_000_000, 1e6, slow);
         assert_eq!(model.controls.time.span, Some(2.0), "0.8 s a period");

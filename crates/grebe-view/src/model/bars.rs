@@ -7,7 +7,7 @@ use super::view_model::ViewModel;
 use super::widget::Widget;
 use crate::data::trigger::TriggerMode;
 
-/// What is shown beside the traces.
+/// The buttons for the views beside the traces.
 pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
     let (show, is_measuring) = (model.controls.show, model.controls.is_measuring);
     let measured = "a table of measurements  (v), with statistics  (V)";
@@ -21,7 +21,7 @@ pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
     ]
 }
 
-/// The modes of the trigger.
+/// The buttons for the trigger modes.
 pub(crate) fn trigger_modes(model: &ViewModel) -> Vec<Widget> {
     let mode = model.controls.mode(&model.seen.picture);
     let toggle =
@@ -55,7 +55,7 @@ pub(crate) fn spectrum_controls(model: &ViewModel) -> Vec<Widget> {
     widgets
 }
 
-/// The markers, and where they are on, which peaks they go to.
+/// The buttons for the markers, and their targets while they are on.
 fn markers(model: &ViewModel) -> Vec<Widget> {
     let is_on = model.controls.markers.is_some();
     let mut widgets = vec![Widget::toggle(
@@ -84,8 +84,8 @@ pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
 
 pub(crate) fn xy_controls() -> Vec<Widget> {
     vec![
-        Widget::choice("x", "what is drawn to the right", Setting::XyInput(0)),
-        Widget::choice("y", "what is drawn upwards", Setting::XyInput(1)),
+        Widget::choice("x", "lane on the horizontal axis", Setting::XyInput(0)),
+        Widget::choice("y", "lane on the vertical axis", Setting::XyInput(1)),
         Widget::button("symbol rate\u{2026}", "a point a symbol  (')", Action::Ask(Question::SymbolRate)),
         Widget::button("\u{d7}", "close  (@)", Action::Xy),
     ]
@@ -93,7 +93,7 @@ pub(crate) fn xy_controls() -> Vec<Widget> {
 
 const MODES: [(TriggerMode, &str, &str); 4] = [
     (TriggerMode::Roll, "roll", "no trigger: the newest samples at the right edge  (m)"),
-    (TriggerMode::Auto, "auto", "a picture at each trigger, or without where none comes  (m)"),
+    (TriggerMode::Auto, "auto", "a picture at each trigger, or without a trigger after a while  (m)"),
     (TriggerMode::Normal, "normal", "a picture at each trigger, and only then  (m)"),
     (TriggerMode::Single, "single", "hold the next trigger; press again for another  (s)"),
 ];

@@ -1,4 +1,4 @@
-//! What the numbers of a channel mean, and how its trace looks in either theme.
+//! Meaning of a channel's numbers, and the look of its trace in either theme.
 
 use grebe_scope::Scale;
 use grebe_scope::raster::{Color, Theme};
@@ -6,7 +6,7 @@ use grebe_scope::raster::{Color, Theme};
 use super::vertical::VerticalScale;
 use crate::data::lane::{LaneId, Part};
 
-/// What the numbers of a channel mean.
+/// Meaning of a channel's numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelSetup {
     /// Shown in the lane's corner; empty: the channel's number alone.
@@ -55,16 +55,15 @@ impl ChannelSetup {
         format!("{} {part}", name.trim_end()).trim_end().to_owned()
     }
 
-    /// The same by scale and offset alone: inversion and AC coupling are in them. `mean` is that of the visible samples, in
-    /// raw counts.
+    /// The same with scale and offset alone, which include inversion and AC coupling. `mean` is that of the visible
+    /// samples, in raw counts.
     pub(crate) fn resolved(&self, mean: f64) -> ChannelSetup {
         let Scale { factor, offset } = self.dc_scale();
         let offset = if self.is_ac { -mean * factor } else { offset };
         ChannelSetup { scale: factor, offset, ..self.clone() }
     }
 
-    /// Units per count, and the value of count 0, without AC coupling: the mean that it subtracts differs from picture to
-    /// picture.
+    /// Units per count, and the value of count 0, without AC coupling, because its mean differs from picture to picture.
     pub(crate) fn dc_scale(&self) -> Scale {
         let sign = if self.is_inverted { -1.0 } else { 1.0 };
         Scale { factor: sign * self.scale, offset: sign * self.offset }
@@ -85,7 +84,7 @@ pub(crate) fn hue(lane: LaneId) -> usize {
     let part = Part::COMPLEX.into_iter().position(|part| part == lane.part);
     match (lane.part, part) {
         (Part::Math, _) => HUES - 1,
-        // I and Q of the first channels differ.
+        // I and Q of the first channels get different colours.
         (_, Some(part)) => (lane.channel * 2 + part) % HUES,
         (_, None) => lane.channel % HUES,
     }

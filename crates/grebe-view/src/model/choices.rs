@@ -1,4 +1,4 @@
-//! Lists to choose from: all that a setting can be is seen at once. A key that goes through the values shows them too.
+//! Lists of a setting's values. A key that steps through the values shows them too.
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Quantity, Window as Weighting};
@@ -17,7 +17,7 @@ use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
-    /// Opens, closes and moves the list as the action says; what concerns no list closes it.
+    /// Opens, closes and moves the list. Actions that do not concern a list close it.
     pub(super) fn act_on_list(&mut self, action: Action) {
         let marked = self.open.list.map_or(0, |list| list.marked);
         match action {
@@ -32,13 +32,13 @@ impl ViewModel {
         }
     }
 
-    /// The next value of a setting that the controls do not hold.
+    /// The next value of a setting outside the controls.
     pub(super) fn next_wave(&mut self) {
         let told = self.generator.next_wave();
         self.say_refusal(told);
     }
 
-    /// What the open list says at its head.
+    /// Title of the open list.
     pub(crate) fn list_title(&self) -> String {
         let Some(list) = self.open.list else { return String::new() };
         match list.setting {
@@ -62,12 +62,12 @@ impl ViewModel {
         self.open.list = None;
     }
 
-    /// The lines of the open list.
+    /// Lines of the open list.
     pub(crate) fn list_entries(&self) -> Vec<Entry> {
         self.open.list.map_or(Vec::new(), |list| self.entries(list.setting))
     }
 
-    /// Closes a list that was only to be seen; returns whether it did.
+    /// Closes a list that only showed a key's effect; returns whether it did.
     pub(super) fn close_seen_list(&mut self, now_ns: u64) -> bool {
         let is_over =
             self.open.list.and_then(|list| list.closes_ns).is_some_and(|closes_ns| now_ns >= closes_ns);
@@ -85,7 +85,7 @@ impl ViewModel {
 
     fn open_list(&mut self, setting: Setting, closes_ns: Option<u64>) {
         let entries = self.entries(setting);
-        // A key that goes through nothing has nothing to show.
+        // A setting without values has no list.
         self.open.list = (!entries.is_empty()).then(|| OpenList {
             setting,
             marked: if setting.is_many() { 0 } else { entries.iter().position(|it| it.is_on).unwrap_or(0) },
@@ -99,7 +99,7 @@ impl ViewModel {
         let marked = (list.marked as i32 + steps).rem_euclid(count) as usize;
         let closes_ns = list.closes_ns.map(|_| monotonic_ns() + SEEN_NS);
         self.open.list = Some(OpenList { marked, closes_ns, ..list });
-        // One of several is set as it is passed, so that its effect is seen; another source takes a way of its own.
+        // Moving over a line of a single choice sets it, so that its effect is visible; another source takes longer.
         if !list.setting.is_many()
             && !list.setting.is_deed()
             && !matches!(list.setting, Setting::All | Setting::Source)
@@ -108,7 +108,7 @@ impl ViewModel {
         }
     }
 
-    /// Sets a line of the open list; a list of which only one can be set closes then.
+    /// Takes a line of the open list; a list with a single choice closes then.
     fn choose(&mut self, place: usize) {
         let Some(list) = self.open.list else { return };
         match list.setting {
@@ -188,7 +188,7 @@ impl ViewModel {
         }
     }
 
-    /// The settings that have anything to choose from.
+    /// The settings with more than one value here.
     fn there(&self) -> impl Iterator<Item = Setting> + '_ {
         let is_complex = self.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
         Setting::EACH.into_iter().filter(move |&setting| match setting {
@@ -201,7 +201,7 @@ impl ViewModel {
 }
 
 impl Controls {
-    /// What a setting can be, and what it is.
+    /// The values of a setting, with the present one marked.
     pub(crate) fn entries(&self, setting: Setting, picture: &Picture) -> Vec<Entry> {
         let entry = |text: &str, is_on| Entry { text: text.into(), is_on };
         let trigger = &self.trigger.settings;
@@ -259,7 +259,7 @@ impl Controls {
         }
     }
 
-    /// Sets what stands at `place` of the setting's list.
+    /// Takes the line at `place` of the setting's list.
     pub(crate) fn set(&mut self, setting: Setting, place: usize, picture: &Picture) {
         if place >= self.entries(setting, picture).len() {
             return;
@@ -297,7 +297,7 @@ impl Controls {
         }
     }
 
-    /// Goes on to the next value; behind the last comes the first.
+    /// Takes the next value; after the last comes the first.
     pub(super) fn set_next(&mut self, setting: Setting, picture: &Picture) {
         let entries = self.entries(setting, picture);
         let now = entries.iter().position(|entry| entry.is_on);
@@ -313,7 +313,7 @@ impl Controls {
     }
 }
 
-/// What the action goes through, if it goes through anything.
+/// The setting that an action steps through, if any.
 fn setting_of(action: Action) -> Option<Setting> {
     match action {
         Action::Next(setting) => Some(setting),
@@ -322,7 +322,7 @@ fn setting_of(action: Action) -> Option<Setting> {
     }
 }
 
-/// All lanes that the stream can have, whether they are shown or not.
+/// All possible lanes of the stream, visible or not.
 fn lanes_of(picture: &Picture) -> Vec<LaneId> {
     let Some(stream) = picture.stream else { return vec![LaneId::real(0)] };
     let all = Part::COMPLEX.into_iter().filter(|&part| !LaneMask::ALL.has_part(part));
@@ -354,7 +354,7 @@ const MODES: [(TriggerMode, &str); 4] = [
 ];
 const PLACES: [(f64, &str); 3] = [(0.1, "at the left"), (0.5, "in the middle"), (0.9, "at the right")];
 const AVERAGES: [(u32, &str); 4] = [(1, "none"), (4, "4 spectra"), (16, "16 spectra"), (64, "64 spectra")];
-/// How long a list is seen after a key went on in it.
+/// How long a list stays after a key stepped through it.
 const SEEN_NS: u64 = 4_000_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Several scopes on one axis of time: all show the moment that one of them shows.
+//! Several scopes on one time axis: all show the same moment.
 //!
-//! The one whose time base or trigger a person set last leads. Where it shows the newest samples, the moment is the newest of which all have
-//! samples; else it is what the leader shows: of a trigger, or held. The others follow by the clock of a host that both know, or by
-//! UTC. A picture is shown once all have theirs of the same moment.
+//! The scope whose time base or trigger a person set last leads. If it shows the newest samples, the common moment is
+//! the newest that all scopes have. Otherwise it is the leader's: a trigger, or a held picture. The others follow by
+//! the clock of a host that both know, or by UTC. A picture appears when all scopes have theirs of the same moment.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use crate::data::time_line::{TimeLine, common_lines};
 use crate::data::trigger::{TriggerMode, TriggerSettings};
 use crate::data::viewport::Window;
 
-/// Keeps the scopes of one front end together, in the order that they are given in.
+/// Keeps the scopes of one front end in step, in the given order.
 #[derive(Debug, Default)]
 pub(crate) struct CommonTime {
     leader: usize,
-    /// How the time of each was set when they were looked at last.
+    /// The time settings of each, as of the last call.
     seen: Vec<TimeSetting>,
-    /// Since when pictures of one moment are waited for.
+    /// Since when pictures of the same moment are awaited.
     since: Option<Instant>,
 }
 
-/// What makes a scope the leader where it changes.
+/// Settings whose change makes a scope the leader.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct TimeSetting {
     times_set: u64,
@@ -35,8 +35,8 @@ struct TimeSetting {
 }
 
 impl CommonTime {
-    /// Takes the pictures that came, shows those of one moment, and sets what each model is to ask for next. Returns whether anything
-    /// visible has changed.
+    /// Takes new pictures, shows those of one moment, and sets the next request of each model. Returns whether
+    /// anything visible changed.
     pub(crate) fn refresh(&mut self, models: &mut [&mut ViewModel]) -> bool {
         if models.len() < 2 {
             return each(models, |model| model.refresh());
@@ -44,7 +44,7 @@ impl CommonTime {
         self.find_leader(models);
         let shows_own = !models[self.leader].shows_newest();
         for (number, model) in models.iter_mut().enumerate() {
-            // What the others follow does not change before they have.
+            // The others take over a change only after they have it.
             if !(shows_own && number == self.leader && model.seen.next.is_some()) {
                 model.take_next();
             }
@@ -59,7 +59,7 @@ impl CommonTime {
         models.iter_mut().fold(is_changed, |is_changed, model| model.refresh_words() || is_changed)
     }
 
-    /// Lets all of them stay at the moment that is shown, for pictures that are kept.
+    /// Keeps all of them at the visible moment, for pictures to be saved.
     pub(crate) fn stay(&mut self, models: &mut [&mut ViewModel]) {
         if models.len() < 2 {
             return;
@@ -87,7 +87,7 @@ impl CommonTime {
         self.leader = set.unwrap_or(self.leader).min(models.len() - 1);
     }
 
-    /// How the leader and each of the others run by a time that both know, where they have samples of the same time.
+    /// Time lines of the leader and of each other scope, if both know a common time base and have samples of the same time.
     fn lines(&self, models: &[&mut ViewModel]) -> Vec<Option<[TimeLine; 2]>> {
         let leader = models[self.leader].newest();
         let of = |(number, model): (usize, &&mut ViewModel)| {
@@ -103,7 +103,7 @@ impl CommonTime {
         models.iter().enumerate().map(of).collect()
     }
 
-    /// Notes how each stands; those that stand apart show what they would show alone. Returns whether any of these has changed.
+    /// Notes the standing of each. Scopes without a common time show their own range. Returns whether any of these changed.
     fn stand(&self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
         let mut is_changed = false;
         for (number, (model, lines)) in models.iter_mut().zip(lines).enumerate() {
@@ -114,7 +114,7 @@ impl CommonTime {
             };
             if model.standing.place == Place::Apart {
                 model.controls.time.set_common(None);
-                // Before its first picture nobody knows.
+                // Unknown before the first picture.
                 if model.seen.picture.stream.is_none() {
                     model.standing.place = Place::Alone;
                 }
@@ -124,7 +124,7 @@ impl CommonTime {
         is_changed
     }
 
-    /// All show what the leader shows.
+    /// Lets all show the leader's range.
     fn follow(&mut self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
         let leader = &mut *models[self.leader];
         leader.controls.time.set_common(None);
@@ -143,7 +143,7 @@ impl CommonTime {
         (is_answered || self.is_out_of_patience()) && self.show_all(models)
     }
 
-    /// All show the newest moment of which each that is alive has samples.
+    /// Lets all show the newest moment of which each live scope has samples.
     fn roll(&mut self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>]) -> bool {
         let is_answered = models[self.leader].has_answered()
             && followers(models, lines).all(|(model, _)| model.has_answered());
@@ -160,14 +160,14 @@ impl CommonTime {
         let edge = CommonEdge { at, reference: None };
         models[self.leader].controls.time.set_common(Some(edge));
         self.place(models, lines, edge);
-        // Nothing else tells how far each has come.
+        // Only new pictures tell how far each has come.
         let is_live = models.iter().any(|model| model.is_live());
         let on_axis = models.iter_mut().filter(|model| model.standing.place != Place::Apart);
         on_axis.for_each(|model| model.standing.wants_news |= is_live);
         is_changed
     }
 
-    /// Lets the others follow to an edge of the leader's.
+    /// Lets the others follow an edge of the leader's.
     fn place(&self, models: &mut [&mut ViewModel], lines: &[Option<[TimeLine; 2]>], edge: CommonEdge) {
         let leader = &models[self.leader];
         let span = leader.controls.time.span_or(leader.newest());
@@ -189,14 +189,14 @@ impl CommonTime {
     }
 }
 
-/// Does something to each, and returns whether that changed any of them.
+/// Applies a change to each; returns whether any of them changed.
 fn each(models: &mut [&mut ViewModel], mut change: impl FnMut(&mut ViewModel) -> bool) -> bool {
     let mut is_changed = false;
     models.iter_mut().for_each(|model| is_changed |= change(model));
     is_changed
 }
 
-/// Those that stand on the leader's axis, with its time line and their own.
+/// The scopes on the leader's axis, with its time line and their own.
 fn followers<'a>(
     models: &'a mut [&mut ViewModel],
     lines: &'a [Option<[TimeLine; 2]>],
@@ -205,25 +205,25 @@ fn followers<'a>(
 }
 
 impl ViewModel {
-    /// The newest picture there is, shown or not.
+    /// The newest picture, visible or not.
     fn newest(&self) -> &Picture {
         self.seen.next.as_ref().unwrap_or(&self.seen.picture)
     }
 
-    /// Whether it follows the newest samples of its stream, and no trigger.
+    /// Whether it follows the newest samples of its stream without a trigger.
     fn shows_newest(&self) -> bool {
         let is_rolling = self.controls.mode(&self.seen.picture) == TriggerMode::Roll;
         is_rolling && !self.controls.time.is_held() && !self.seen.picture.is_ended
     }
 
-    /// Whether samples come.
+    /// Whether samples arrive.
     fn is_live(&self) -> bool {
         let picture = self.newest();
         let since_ns = monotonic_ns().saturating_sub(picture.newest_arrival_ns);
         picture.stream.is_some() && !picture.is_ended && since_ns < LIVE_NS
     }
 
-    /// The right edge that it is to show; without one, no sample is missing there.
+    /// The requested right edge. Without a request it is minus infinity, because no sample is missing there.
     fn edge_asked(&self) -> f64 {
         match self.controls.time.window() {
             Window::Ending { at } => at,
@@ -231,7 +231,7 @@ impl ViewModel {
         }
     }
 
-    /// Whether its newest picture is of the window that it is to show.
+    /// Whether its newest picture answers the present request.
     fn has_answered(&self) -> bool {
         let time = &self.controls.time;
         let answered = self.newest().answers.as_ref();
@@ -242,19 +242,19 @@ impl ViewModel {
 impl TimeSetting {
     fn of(model: &ViewModel) -> Self {
         let time = &model.controls.time;
-        // A level follows what the stream says of its units.
+        // A level depends on the units in the description.
         let trigger = TriggerSettings { level: None, ..model.controls.trigger.settings };
         Self { times_set: time.times_set(), span: time.span, trigger }
     }
 }
 
-/// How long a picture waits for those of the others.
+/// Time that a picture waits for the other scopes.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// A stream of which nothing came for so long is not waited for.
+/// A stream without data for this long is not awaited.
 const LIVE_NS: u64 = 1_000_000_000;
-/// Nor is one that is so far behind.
+/// A stream this late is not awaited either.
 const LATE_S: f64 = 2.0;
-/// What lies further apart was not made at the same time.
+/// Samples farther apart do not count as simultaneous.
 const APART_NS: i64 = 1_000_000_000;
 
 #[cfg(test)]

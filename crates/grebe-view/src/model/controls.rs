@@ -1,4 +1,4 @@
-//! What a person has set: the same in every front end.
+//! The settings of a scope: the same in every front end.
 
 mod cursors;
 mod lanes;
@@ -31,7 +31,7 @@ pub(crate) use trigger::{distance_count, level_count};
 pub(crate) struct Controls {
     pub(crate) time: TimeAxis,
     pub(crate) shown: LaneMask,
-    /// Which eight channels the digits switch, counted from 0.
+    /// The eight channels of the digit keys: number of the group, from 0.
     pub(crate) group: usize,
     pub(crate) lanes: Lanes,
     pub(crate) trigger: TriggerControls,
@@ -40,37 +40,37 @@ pub(crate) struct Controls {
     pub(crate) show: Show,
     pub(crate) is_measuring: bool,
     pub(crate) measured: ChosenQuantities,
-    /// The lane that delay and phase count from; `None`: the first.
+    /// Reference lane for delay and phase; `None`: the first.
     pub(crate) against: Option<LaneId>,
     pub(crate) is_help_open: bool,
     pub(crate) is_done: bool,
     pub(crate) theme: ThemeChoice,
     pub(crate) spectrum: SpectrumSettings,
-    /// The shown part of the spectrum: 0.0 is its lowest frequency, 1.0 its highest.
+    /// The visible part of the spectrum: 0.0 is its lowest frequency, 1.0 its highest.
     pub(crate) spectrum_zoom: (f64, f64),
     pub(crate) spectrum_bottom_db: f64,
-    /// Levels of the waterfall's colours in decibels; `None`: by its noise floor and its highest level.
+    /// Levels of the waterfall's colours in decibels; `None`: from its noise floor to its highest level.
     pub(crate) levels: Option<ValueRange>,
-    /// Those by the noise floor, and the number of the waterfall that they are of.
+    /// The automatic levels, and the number of their waterfall.
     pub(crate) levels_seen: (u64, ValueRange),
     /// The markers A and B of the spectrum, as parts of the rate.
     pub(crate) markers: Option<[f64; 2]>,
-    /// What is drawn over what, to the right and upwards; `None`: I and Q of the selected channel, or the first two channels.
+    /// Lanes on the horizontal and the vertical axis; `None`: I and Q of the selected channel, or the first two channels.
     pub(crate) xy: [Option<LaneId>; 2],
-    /// Points of symbols alone, so many a second.
+    /// Symbols per second, if only symbols are points.
     pub(crate) symbol_rate_hz: Option<f64>,
-    /// What the math lane computes, if anything, and of which lanes.
+    /// The math operation, if any.
     pub(crate) math: Option<MathOperation>,
     pub(crate) math_inputs: [LaneId; 2],
 }
 
-/// What is shown beside the traces, and how they are drawn.
+/// The visible views, and the look of the traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Show {
     pub(crate) spectrum: bool,
     pub(crate) waterfall: bool,
-    /// One lane over another.
+    /// The X-Y plot.
     pub(crate) xy: bool,
     pub(crate) channel_panel: bool,
     pub(crate) overlay: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Show {
     /// Whether the line between samples is sin(x)/x.
     pub(crate) sinc: bool,
     pub(crate) harmonics: bool,
-    /// All of the history, below the traces.
+    /// The overview strip below the traces.
     pub(crate) overview_strip: bool,
 }
 
@@ -132,7 +132,7 @@ impl Controls {
         }
     }
 
-    /// Does what the action says with the settings; `picture` is what the person sees.
+    /// Applies an action to the settings; `picture` is the visible one.
     pub(crate) fn apply(&mut self, action: Action, picture: &Picture) {
         self.lanes.selected = self.selected(picture);
         match action {
@@ -203,7 +203,7 @@ impl Controls {
             Action::Math(operation) => self.set_math(operation),
             Action::Harmonics => self.show.harmonics = !self.show.harmonics,
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
-            // These need more than the settings: the view model does them.
+            // These need more than the settings, so the view model handles them.
             Action::FitAll | Action::Autoset | Action::Zoom(_) | Action::ZoomToCursors => {}
             Action::Level(_)
             | Action::Save(_)
@@ -230,12 +230,12 @@ impl Controls {
         }
     }
 
-    /// The trigger mode: the one chosen, or one that suits the span.
+    /// The selected trigger mode, or one that suits the span.
     pub(crate) fn mode(&self, picture: &Picture) -> TriggerMode {
         self.trigger.mode(picture, self.time.span_or(picture))
     }
 
-    /// What to ask the scope for; the view model adds what depends on scales and ranges.
+    /// The viewport of these settings. The view model adds the parts that depend on scales and ranges.
     pub(crate) fn viewport(&self, picture: &Picture, columns: usize) -> Viewport {
         Viewport {
             window: self.time.window(),
@@ -258,7 +258,7 @@ impl Controls {
         self.time.release();
     }
 
-    /// The lane that keys work on: the one that was selected, or of its channel the first that the stream has.
+    /// The lane of the keys: the selected one, or the first existing lane of its channel.
     pub(crate) fn selected(&self, picture: &Picture) -> LaneId {
         let selected = self.lanes.selected;
         let Some(stream) = picture.stream else { return selected };
@@ -269,7 +269,7 @@ impl Controls {
         stream.first_lane(selected.channel)
     }
 
-    /// The shown part of the spectrum, as parts of the rate; `None`: all of it.
+    /// The visible part of the spectrum, as parts of the rate; `None`: all of it.
     fn spectrum_band(&self, picture: &Picture) -> Option<(f64, f64)> {
         let (low, high) = band(picture.stream?.format.is_complex());
         let (from, to) = self.spectrum_zoom;
@@ -286,7 +286,7 @@ impl Controls {
         self.lanes.selected = lane;
     }
 
-    /// Shows the next eight channels alone; behind the last of them all.
+    /// Shows the next eight channels alone; after the last group, all of them.
     fn show_next_group(&mut self, picture: &Picture) {
         let channels = picture.stream.map_or(0, |stream| stream.channels);
         let groups = channels.div_ceil(GROUP).max(1);
@@ -312,7 +312,7 @@ impl Controls {
     }
 }
 
-/// Channels that are shown together, and that the digits switch.
+/// Channels per group of the digit keys.
 pub(crate) const GROUP: usize = 8;
 
 #[cfg(test)]

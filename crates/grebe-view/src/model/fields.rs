@@ -1,4 +1,4 @@
-//! Fields that a person types into: what stands in each, and what it takes.
+//! Text fields: their content, and the values that they accept.
 
 use grebe_scope::{Engineering, parse_quantity};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
 
-/// A field.
+/// A text field.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Field {
@@ -20,12 +20,12 @@ pub(crate) enum Field {
     PerDivision(LaneId),
     Hysteresis,
     Holdoff,
-    /// Below it, LF reject takes the signal off.
+    /// The corner frequency of the trigger's filter.
     Corner,
     PulseMin,
     PulseMax,
     Dropout,
-    /// Of the form of a search.
+    /// Of the search form.
     FindLevel,
     FindLow,
     FindHigh,
@@ -38,18 +38,18 @@ pub(crate) enum Field {
     LevelTop,
     /// The label of the trigger that is pinned at a sample index.
     PinLabel(f64),
-    /// Of the chosen annotation.
+    /// Of the selected annotation.
     AnnotationLabel,
     AnnotationComment,
     AnnotationColor,
     AnnotationLow,
     AnnotationHigh,
-    /// Words of the annotations that are listed.
+    /// Filter words of the annotation list.
     AnnotationFilter,
 }
 
 impl Field {
-    /// Whether it takes any words, as they are typed.
+    /// Whether it accepts any text, while it is typed.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) | Field::AnnotationFilter)
     }
@@ -62,7 +62,7 @@ impl Field {
 }
 
 impl ViewModel {
-    /// What stands in a field.
+    /// The content of a field.
     pub(crate) fn field_text(&self, field: Field) -> String {
         let exact = |value: f64, unit: &str| Engineering::new(value, unit).digits(9).to_string();
         let axis_unit = self.seen.picture.axis_unit();
@@ -121,15 +121,15 @@ impl ViewModel {
         }
     }
 
-    /// Whether a text means something in a field.
+    /// Whether a text is valid in a field.
     pub(crate) fn takes(&self, field: Field, text: &str) -> bool {
         self.number_of(field, text).is_ok()
     }
 
-    /// Sets what a field stands for.
+    /// Sets the value of a field.
     ///
     /// # Errors
-    /// One line for a person: the text means nothing there.
+    /// One line for a person, if the text is invalid.
     pub(crate) fn set_field(&mut self, field: Field, text: &str) -> Result<(), String> {
         let value = self.number_of(field, text)?;
         if field.is_of_annotations() {
@@ -203,12 +203,12 @@ impl ViewModel {
         Ok(())
     }
 
-    /// The number that a text means in a field; 0 where it takes words, or leaves the number to the scope.
+    /// The number of a text in a field; 0 if the field takes words, or leaves the number to the scope.
     fn number_of(&self, field: Field, text: &str) -> Result<f64, String> {
         let number = |unit: &str, fits: fn(f64) -> bool| {
             let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
             let value = parse_quantity(text.trim(), unit).filter(fits);
-            value.ok_or_else(|| format!("{text:?} is no number that fits here: 150u and 1.5 m are"))
+            value.ok_or_else(|| format!("invalid number {text:?}: use a value such as 150u or 1.5 m"))
         };
         let axis_unit = self.seen.picture.axis_unit();
         let unit_of = |channel: usize| self.controls.lanes.setup(LaneId::real(channel)).unit;
@@ -247,7 +247,7 @@ impl ViewModel {
         }
     }
 
-    /// Of the lane that triggers: units per count without a sign, and the unit.
+    /// Units per count of the triggering lane, without a sign, and its unit.
     fn trigger_unit(&self) -> (f64, String) {
         let lane =
             self.seen.picture.trigger.map_or(self.controls.trigger.settings.lane, |it| it.settings.lane);
@@ -255,13 +255,13 @@ impl ViewModel {
         (setup.scale.abs(), setup.unit)
     }
 
-    /// The unit of frequencies where the axis counts seconds, or samples.
+    /// The unit of frequencies, in seconds or in samples.
     fn corner_unit(&self) -> &'static str {
         if self.seen.picture.axis_unit() == "s" { "Hz" } else { "/S" }
     }
 }
 
-/// What a physical quantity can be: beyond, products with it overflow.
+/// Limits of physical quantities: beyond them, products overflow.
 const NUMBERS: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
 const NAME_CHARS_MAX: usize = 24;
 const UNIT_CHARS_MAX: usize = 8;

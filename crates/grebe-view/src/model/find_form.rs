@@ -1,4 +1,4 @@
-//! What is searched as a form: which event, where, at which level, between which times. It becomes the words of a search.
+//! The search form: type of event, lane, level, and time range. It becomes the arguments of a search.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use crate::data::lane::LaneId;
 /// The fields of a search. Levels are in the unit of the lane (of power in decibels), times in seconds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct FindForm {
-    /// The place of its kind in [`KINDS`].
+    /// Index of its kind in [`KINDS`].
     pub(super) kind: usize,
-    /// `None`: all of them.
+    /// `None`: all lanes.
     pub(super) lane: Option<LaneId>,
     pub(super) slope: Option<Slope>,
     pub(crate) level: f64,
@@ -21,12 +21,12 @@ pub(crate) struct FindForm {
     pub(crate) longer_s: Option<f64>,
     pub(crate) shorter_s: Option<f64>,
     pub(super) holdoff_s: f64,
-    /// From the beginning of the stream; `None`: its ends.
+    /// Seconds from the start of the stream; `None`: from its start or to its end.
     pub(crate) from_s: Option<f64>,
     pub(crate) to_s: Option<f64>,
 }
 
-/// Which numbers an event has.
+/// The fields of a kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FindKind {
     pub(crate) name: &'static str,
@@ -66,7 +66,7 @@ impl FindForm {
         KINDS[self.kind.min(KINDS.len() - 1)]
     }
 
-    /// As `grebe find` has it behind `--trigger`.
+    /// The arguments of `grebe find --trigger`.
     pub(super) fn words(&self) -> String {
         let kind = self.kind();
         let mut words = kind.name.to_owned();
@@ -97,7 +97,7 @@ impl FindForm {
         if self.holdoff_s > 0.0 {
             add("holdoff", time(self.holdoff_s));
         }
-        // To a nanosecond, however far back.
+        // To a nanosecond, at any distance.
         let place = |seconds: f64| format!("{:.9}s", seconds.max(0.0));
         self.from_s.into_iter().for_each(|from| add("from", place(from)));
         self.to_s.into_iter().for_each(|to| add("to", place(to)));
@@ -105,7 +105,7 @@ impl FindForm {
     }
 }
 
-/// Five digits, as a person types a number.
+/// Five digits, as a person would type.
 pub(super) fn rounded(value: f64) -> String {
     let short: f64 = format!("{value:.4e}").parse().unwrap_or(value);
     format!("{short}")

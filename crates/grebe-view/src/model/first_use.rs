@@ -1,4 +1,4 @@
-//! What is said to somebody who sees nothing yet, or the scope for the first time.
+//! Texts for a person who sees no signal yet, or uses the scope for the first time.
 
 use grebe_flow::monotonic_ns;
 
@@ -6,7 +6,7 @@ use super::seen::hud::RunState;
 use super::view_model::ViewModel;
 
 impl ViewModel {
-    /// The lines in the place of traces that are not there: why, and what helps.
+    /// The lines in place of missing traces: the reason, and the remedy.
     pub(crate) fn empty_lines(&self) -> Vec<String> {
         match (self.seen.picture.stream, self.seen.hud.state) {
             (Some(_), _) => {
@@ -21,18 +21,18 @@ impl ViewModel {
         }
     }
 
-    /// Says the keys that matter to somebody whose settings were never kept.
+    /// Shows the most important keys to a person without a saved session.
     pub(super) fn greet(&mut self) {
         if self.options.session.is_none() && self.options.keep_session.is_some() {
             let text =
                 "? shows all keys \u{b7} space pauses \u{b7} + and - change the time span \u{b7} q quits";
-            // Longer than other messages: nothing waits for it.
+            // Longer than other messages, because nothing waits for it.
             self.open.message = Some((text.into(), monotonic_ns() + GREETING_NS));
         }
     }
 }
 
-/// How much longer than a message.
+/// Additional time compared with other messages.
 const GREETING_NS: u64 = 14_000_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A search of all of the history, and what it found: each is a place that can be looked at.
+//! A search of the whole history, and its results, which can be shown.
 
 use std::fmt::Write;
 
@@ -13,12 +13,12 @@ use crate::data::trigger::TriggerKind;
 use crate::data::viewport::DIVISIONS;
 
 impl ViewModel {
-    /// Whether anything searches all that is held.
+    /// Whether the history can be searched.
     pub(crate) fn has_finder(&self) -> bool {
         self.options.finder.is_some()
     }
 
-    /// Begins a search in place of the one before; without words, ends that.
+    /// Starts a search in place of the previous one; an empty text cancels it.
     pub(super) fn begin_find(&mut self, text: &str) -> Result<(), String> {
         let Some(finder) = &self.options.finder else { return Err(NO_FINDER.into()) };
         let words = text.trim();
@@ -46,12 +46,12 @@ impl ViewModel {
         Ok(())
     }
 
-    /// Takes over what was found since; whether anything is new.
+    /// Takes new results; returns whether there were any.
     pub(super) fn look_at_found(&mut self) -> bool {
         let Some(found) = &mut self.open.found else { return false };
         let Some(news) = found.finding.take_news() else { return false };
         found.events.extend_from_slice(&news.events);
-        // What lasts is found when it ends.
+        // Long events are found at their end.
         found.events.sort_by_key(|event| event.index);
         (found.count, found.searched) = (news.found, (news.searched_samples, news.all_samples));
         if let Some(why) = news.ended {
@@ -63,31 +63,32 @@ impl ViewModel {
         true
     }
 
-    /// Ends a search and its list; whether there was one.
+    /// Ends a search and its list; returns whether there was one.
     pub(crate) fn end_find(&mut self) -> bool {
         self.seen.hud_made_ns = 0;
         self.open.found.take().is_some()
     }
 
-    /// Shows an event where triggers stand.
+    /// Shows an event at the trigger's place.
     pub(crate) fn show_found(&mut self, event: FoundEvent) {
         self.show_segment(event.index as f64);
         self.seen.hud_made_ns = 0;
     }
 
-    /// Whether a picture is held at that event.
+    /// Whether the picture is held at that event.
     pub(crate) fn is_found_shown(&self, event: FoundEvent) -> bool {
         self.controls.time.held_trigger() == Some(event.index as f64)
     }
 
-    /// Shows the event that lies so many behind what is shown: of a picture that is not held, the first or the last. Whether there is a list.
+    /// Shows the event `steps` after the visible one. In a live picture: the first or the last. Returns whether there
+    /// is a list.
     pub(super) fn step_found(&mut self, steps: i32) -> bool {
         let Some(events) = self.open.found.as_ref().map(|found| &found.events) else { return false };
         let Some(last) = events.len().checked_sub(1) else { return false };
         let place = match self.controls.time.held_trigger() {
             None if steps > 0 => 0,
             None => last,
-            // What begins at one sample in several channels is one place.
+            // Events that start at one sample in several channels count as one.
             Some(here) if steps > 0 => events.partition_point(|event| event.index as f64 <= here).min(last),
             Some(here) => events.partition_point(|event| (event.index as f64) < here).saturating_sub(1),
         };
@@ -96,7 +97,7 @@ impl ViewModel {
         true
     }
 
-    /// One line on the search for where there is no room for its list.
+    /// One line about the search, for screens without room for its list.
     pub(crate) fn found_line(&self) -> Option<String> {
         let found = self.open.found.as_ref()?;
         let shown = found.events.iter().position(|event| self.is_found_shown(*event));
@@ -111,7 +112,7 @@ impl ViewModel {
         Some(format!("{}  \u{b7} {}{shown}", found.words, found.state_words()))
     }
 
-    /// When an event was, from the beginning of the stream, how long it lasts, and where.
+    /// Time of an event from the start of the stream, its duration, and its lane.
     pub(crate) fn event_words(&self, event: FoundEvent) -> String {
         let (rate, unit) = (self.seen.picture.rate_or_one(), self.seen.picture.axis_unit());
         let time = |samples: u64| grebe_scope::Engineering::new(samples as f64 / rate, unit);
@@ -125,12 +126,12 @@ impl ViewModel {
         words
     }
 
-    /// What was searched, or would find what triggers now, as it is typed.
+    /// The last search, or one for the present trigger's event, as typed.
     pub(super) fn find_words(&self) -> String {
         self.open.found.as_ref().map_or_else(|| self.form_of_trigger().words(), |found| found.words.clone())
     }
 
-    /// Opens the form with what would find what triggers now, or closes it.
+    /// Opens the form with a search for the present trigger's event, or closes it.
     pub(super) fn toggle_find_form(&mut self) {
         if !self.has_finder() {
             return self.say(NO_FINDER.into());
@@ -141,7 +142,7 @@ impl ViewModel {
         };
     }
 
-    /// What would find what triggers now.
+    /// A search for the present trigger's event.
     pub(super) fn form_of_trigger(&self) -> FindForm {
         let settings = self.controls.trigger.settings;
         let trigger = self.seen.picture.trigger;
@@ -168,7 +169,7 @@ impl ViewModel {
         };
         FindForm {
             kind: KINDS.iter().position(|kind| kind.name == settings.kind.name()).unwrap_or(0),
-            // Of I and Q alone, what is looked for in an edge: parts have units of their own.
+            // A single real channel need not be named.
             lane: (self.seen.picture.lanes.len() > 1 || lane.part != Part::Real).then_some(lane),
             slope: Some(settings.slope),
             level: levels[0],
@@ -183,7 +184,7 @@ impl ViewModel {
         }
     }
 
-    /// Searches for what the form says.
+    /// Searches with the form's values.
     pub(super) fn find_by_form(&mut self) {
         let words = self.open.find_form.as_ref().map(FindForm::words);
         let told = words.map_or(Ok(()), |words| self.begin_find(&words));
@@ -199,14 +200,14 @@ impl ViewModel {
         }
     }
 
-    /// A time of the form as it is typed; empty where there is none.
+    /// A time of the form as typed; empty if not set.
     pub(super) fn find_time_text(&self, time: Option<f64>) -> String {
         let unit = self.seen.picture.axis_unit();
         time.map_or(String::new(), |time| grebe_scope::Engineering::new(time, unit).digits(12).to_string())
     }
 }
 
-/// The trigger's own.
+/// As for the trigger.
 const HYSTERESIS_PART: f64 = 16.0;
 
 #[cfg(test)]
@@ -281,7 +282,7 @@ mod tests {
         }
         assert_eq!(seen, [100.0, 200.0, 400.0, 400.0, 200.0, 100.0, 100.0]);
         assert!(model.found_line().unwrap().contains("shown 1 of 3: 100 ms"), "{:?}", model.found_line());
-        // What was asked stands there again; nothing ends it.
+        // The last search appears again, and nothing ends it.
         model.act(Action::Ask(Question::Find));
         assert_eq!(model.open.prompt.as_ref().unwrap().text, "edge --level 5");
         model.type_text(String::clear);

@@ -1,18 +1,18 @@
-//! What is framed on the screen: all of the history, a box that was drawn, what lies between cursors.
+//! Zooms to the whole history, to a drawn box, or to the range between cursors.
 
 use super::action::ScreenBox;
 use super::view_model::ViewModel;
 use crate::data::trigger::TriggerMode;
 
 impl ViewModel {
-    /// Shows all of the history. A picture that rolls goes on rolling, one that is held or triggered is held.
+    /// Shows the whole history. A rolling picture keeps rolling; a held or triggered one is held.
     pub(super) fn fit_all(&mut self) {
         let is_rolling =
             !self.seen.picture.is_ended && self.controls.mode(&self.seen.picture) == TriggerMode::Roll;
         self.controls.time.fit(&self.seen.picture, is_rolling);
     }
 
-    /// Shows what lies in a box, a little more where that gives rounder divisions; holds the picture.
+    /// Shows the content of a box, a little wider if that gives rounder divisions; holds the picture.
     pub(super) fn zoom_to(&mut self, to: ScreenBox) {
         if let Some(times) = to.times {
             self.controls.time.show_part(&self.seen.picture, times);
@@ -24,7 +24,7 @@ impl ViewModel {
         }
     }
 
-    /// Shows what lies between the cursors that are on.
+    /// Shows the range between the cursors.
     pub(super) fn zoom_to_cursors(&mut self) {
         let cursors = &self.controls.cursors;
         let (start, end, _) = self.axis();
@@ -50,7 +50,7 @@ mod tests {
     use crate::model::view_model::ViewModel;
     use crate::testing::sine_batch;
 
-    /// An ended stream of 20 s at 1 kS/s, of which 0.1 s are shown.
+    /// An ended stream of 20 s at 1 kS/s, with 0.1 s visible.
     fn model() -> ViewModel {
         let (mut feed, link) = ScopeFeed::new(4 << 20);
         for block in 0..40 {
@@ -149,7 +149,7 @@ mod tests {
         let (start, end, _) = model.axis();
         model.act(Action::ZoomToCursors);
         look(&mut model);
-        // They stand at 35 % and 65 % of the screen.
+        // They are at 35 % and 65 % of the screen.
         let (now, _, _) = model.axis();
         assert!((now - (start + 0.35 * (end - start))).abs() < 0.001, "{now} {start}");
         assert!((model.seen.picture.span() - 0.03).abs() < 1e-9, "{}", model.seen.picture.span());

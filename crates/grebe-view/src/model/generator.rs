@@ -1,35 +1,35 @@
-//! The generator of the stream, where it takes orders.
+//! The generator of the stream, if it can be controlled.
 
 use grebe_scope::{step_125_down, step_125_up};
 
 use super::action::Step;
 
-/// Tells the generator of a stream what to make.
+/// Controls the generator of a stream.
 pub struct GeneratorRemote {
     /// Names of the waveforms that it can make.
     pub waves: Vec<String>,
-    /// Passes a wish on without waiting; an error is one line for a person.
+    /// Passes a request on without waiting; an error is one line for a person.
     pub tell: Box<dyn Fn(GeneratorWish) -> Result<(), String> + Send>,
 }
 
-/// What a person wants of a generator.
+/// A request to a generator.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GeneratorWish {
     /// Samples per second and channel.
     Rate(f64),
-    /// Make nothing, or go on.
+    /// Pauses, or resumes.
     TogglePause,
     /// The waveform of all channels: one of [`GeneratorRemote::waves`].
     Wave(String),
 }
 
-/// The generator, and what it was told last.
+/// The generator and its last requests.
 #[derive(Default)]
 pub(crate) struct Generator {
     remote: Option<GeneratorRemote>,
     pub(crate) is_paused: bool,
     pub(crate) wave: Option<String>,
-    /// The rate that was asked for last: the stream's own follows a little later.
+    /// The last requested rate: the stream follows a little later.
     rate_hz: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Generator {
         Generator { remote, ..Generator::default() }
     }
 
-    /// Whether it takes orders.
+    /// Whether it can be controlled.
     pub(crate) fn is_there(&self) -> bool {
         self.remote.is_some()
     }
@@ -62,7 +62,7 @@ impl Generator {
         Ok(())
     }
 
-    /// The next rate of the 1-2-5 steps, where the stream's is `rate_hz`.
+    /// The next of the 1-2-5 steps after the stream's rate `rate_hz`.
     ///
     /// # Errors
     /// One line for a person.
@@ -85,5 +85,5 @@ impl Generator {
     }
 }
 
-/// More than any machine makes: the generator counts what it cannot make as dropped.
+/// Above the capability of any machine: the generator counts samples that it cannot make as dropped.
 const RATE_HZ_MAX: f64 = 10e9;

@@ -8,11 +8,11 @@ use crate::model::view_model::ViewModel;
 pub(crate) struct Harmonic {
     /// 1 is the fundamental.
     pub(crate) number: u32,
-    /// Cycles per sample where it appears: 0.0 to 0.5, of complex samples -0.5 to 0.5.
+    /// Frequency where it appears, in cycles per sample: 0.0 to 0.5, of complex samples -0.5 to 0.5.
     pub(crate) cycles: f64,
     /// Its place in the shown part of the spectrum: 0.0 left edge, 1.0 right edge.
     pub(crate) part: f64,
-    /// Whether it lies beyond half the rate, and appears folded back.
+    /// Whether it is an alias from beyond half the rate.
     pub(crate) is_folded: bool,
 }
 
@@ -21,14 +21,14 @@ impl Harmonic {
         (0.0..=1.0).contains(&self.part)
     }
 
-    /// Its number, in brackets where it is folded.
+    /// Its number, in brackets for an alias.
     pub(crate) fn label(&self) -> String {
         if self.is_folded { format!("({})", self.number) } else { self.number.to_string() }
     }
 }
 
 impl ViewModel {
-    /// The fundamental and its harmonics, where they are to be marked and there is a peak.
+    /// The fundamental and its harmonics, if they are marked and there is a peak.
     pub(crate) fn harmonics(&self) -> Vec<Harmonic> {
         let (Some(view), true) = (&self.seen.picture.spectrum, self.controls.show.harmonics) else {
             return Vec::new();
@@ -47,7 +47,7 @@ impl ViewModel {
         (1..=HARMONICS).map(harmonic).collect()
     }
 
-    /// The channel whose harmonics are marked, and whose peaks the markers go to.
+    /// The channel of the harmonics and of the markers.
     pub(crate) fn harmonics_channel(&self) -> usize {
         self.selected_spectrum().map_or(0, |spectrum| spectrum.channel)
     }
@@ -60,7 +60,7 @@ impl ViewModel {
     }
 }
 
-/// Where a frequency appears once it is sampled, both in cycles per sample.
+/// The alias of a frequency, both in cycles per sample.
 fn folded(cycles: f64, is_two_sided: bool) -> f64 {
     let turned = cycles - cycles.round();
     if is_two_sided { turned } else { turned.abs() }

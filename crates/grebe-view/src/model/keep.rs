@@ -1,4 +1,4 @@
-//! Keeps a stretch of the stream for good, where somebody records it all the time.
+//! Saves a range of a stream that is being recorded into a ring.
 
 use std::sync::mpsc::TryRecvError;
 
@@ -7,21 +7,21 @@ use super::keeper::KeptStretch;
 use super::view_model::ViewModel;
 
 impl ViewModel {
-    /// Whether anybody could keep a stretch.
+    /// Whether a range can be saved.
     pub(crate) fn has_keeper(&self) -> bool {
         self.options.keeper.is_some()
     }
 
-    /// The words of the menu for what can be kept.
+    /// The menu entries for ranges to save.
     pub(crate) fn keep_entries(&self) -> Vec<(String, SaveWhat)> {
         let Some(keeper) = &self.options.keeper else { return Vec::new() };
         let key = |what| if what == self.kept_by_key() { "  !" } else { "" };
         let last = format!("{}, from the ring{}", keeper.last, key(SaveWhat::Last));
-        let screen = format!("what is on the screen, from the ring{}", key(SaveWhat::Screen));
+        let screen = format!("the range on the screen, from the ring{}", key(SaveWhat::Screen));
         vec![(last, SaveWhat::Last), (screen, SaveWhat::Screen)]
     }
 
-    /// What the key keeps: of a held picture what it shows.
+    /// The range that the key saves: that of a held picture, else the newest.
     pub(crate) fn kept_by_key(&self) -> SaveWhat {
         if self.controls.time.is_held() { SaveWhat::Screen } else { SaveWhat::Last }
     }
@@ -38,7 +38,7 @@ impl ViewModel {
                 if samples.is_empty() {
                     return self.say("not kept: nothing is on the screen".into());
                 }
-                (KeptStretch::Screen { samples, rate_hz: picture.rate_or_one() }, "what is on the screen")
+                (KeptStretch::Screen { samples, rate_hz: picture.rate_or_one() }, "the range on the screen")
             }
             _ => (KeptStretch::Last, keeper.last.as_str()),
         };
@@ -48,7 +48,7 @@ impl ViewModel {
         self.say(words);
     }
 
-    /// Says what became of the stretches that are being kept; whether anything did.
+    /// Shows the outcome of pending saves; returns whether there was any.
     pub(super) fn look_at_kept(&mut self) -> bool {
         let mut said = None;
         self.open.keeping.retain(|told| match told.try_recv() {
@@ -64,7 +64,7 @@ impl ViewModel {
     }
 }
 
-const NO_KEEPER: &str = "nothing is kept: grebe record URI DIR --ring 30m keeps streams that it can read beside a scope, and this source is none";
+const NO_KEEPER: &str = "nothing is saved: grebe record URI DIR --ring 30m keeps streams that it can read beside a scope; this source is not one";
 
 #[cfg(test)]
 mod tests {

@@ -14,14 +14,14 @@ pub(crate) struct KeyGroup {
 
 /// A line of the help.
 pub(crate) struct KeyLine {
-    /// The keys as they are shown.
+    /// The keys as shown in the help.
     pub(crate) shown: &'static str,
     pub(crate) words: &'static str,
-    /// Each by its name, and its action. What is typed is its own name; others have those of the DOM (`ArrowUp`).
+    /// Each key's name and its action. A typed character is its own name; other keys have the names of the DOM (`ArrowUp`).
     keys: &'static [(&'static str, Action)],
 }
 
-/// The keys for the overlay, with those of other sources, a generator, a receiver and a ring only where there are any.
+/// The keys of the help, without those for other sources, a generator, a receiver and a ring if there are none.
 pub(crate) fn keys(model: &ViewModel) -> impl Iterator<Item = &'static KeyGroup> {
     let generator = model.generator.is_there().then_some(&GENERATOR_KEYS);
     let receiver = model.options.receiver.is_some().then_some(&RECEIVER_KEYS);
@@ -43,13 +43,13 @@ pub(crate) fn all_keys() -> impl Iterator<Item = (&'static str, Action)> {
     lines.flat_map(|line| line.keys.iter().copied())
 }
 
-/// The action of a key by its name, `list` where a list is open: some keys are for that then.
+/// The action of a key by its name. `has_list`: a list is open, which takes some of the keys.
 pub(crate) fn key_action(name: &str, has_list: bool) -> Option<Action> {
     let in_list = LIST_KEYS.iter().filter(|_| has_list).copied();
     in_list.chain(all_keys()).find(|(key, _)| *key == name).map(|(_, action)| action)
 }
 
-/// The action for a typed character. Not for a key's place: keyboard layouts differ in `+`, `-`, `[` and `?`.
+/// The action of a typed character. Not of a key's place, because keyboard layouts differ in `+`, `-`, `[` and `?`.
 pub(crate) fn char_action(typed: char) -> Option<Action> {
     key_action(typed.encode_utf8(&mut [0; 4]), false)
 }

@@ -1,4 +1,4 @@
-//! The ticks of a lane, and the words at its corner.
+//! The ticks of a lane, and the text in its corner.
 
 use grebe_scope::{Engineering, Ticks};
 
@@ -6,15 +6,15 @@ use crate::data::lane::LaneId;
 use crate::model::channel::ChannelSetup;
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
 
-/// Grid lines, and those of them that have labels.
+/// Grid lines, and which of them have labels.
 pub(crate) struct LaneTicks {
     pub(crate) lines: Ticks,
     pub(crate) labels: Ticks,
 }
 
 impl LaneTicks {
-    /// Of a lane of that height in points: a line per division where the scale is set, so that divisions can be counted, else in round
-    /// steps.
+    /// For a lane of `height` points: a line per division if the scale is fixed, so that divisions can be counted,
+    /// else round steps.
     pub(crate) fn of(height: f32, range: ValueRange, setup: &ChannelSetup) -> LaneTicks {
         let (bottom, top) = (range.bottom, range.top);
         let division_height = height / DIVISIONS_VERTICAL as f32;
@@ -32,14 +32,14 @@ impl LaneTicks {
     }
 }
 
-/// The name of a lane and its scale; `division`: the distance of its lines, where no scale is set.
+/// The name of a lane and its scale. `division` is the distance of its lines if the scale is automatic.
 pub(crate) fn chip_words(setup: &ChannelSetup, lane: LaneId, division: f64) -> String {
     let division = setup.vertical.map_or(division, |vertical| vertical.per_division);
     let (ac, inverted) = (if setup.is_ac { " AC" } else { "" }, if setup.is_inverted { " inv" } else { "" });
     format!("{}{ac}{inverted}  {}/div", setup.label(lane), Engineering::new(division, &setup.unit))
 }
 
-/// Lower divisions, in points, would be a grey area.
+/// Smaller divisions, in points, would look like a grey area.
 const DIVISION_HEIGHT_MIN: f32 = 8.0;
-/// Of a label with the air around it.
+/// Height of a label with its margin.
 const LABEL_HEIGHT: f32 = 24.0;

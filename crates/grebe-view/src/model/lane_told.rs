@@ -1,8 +1,8 @@
-//! What the stream says of one channel, in units without a prefix.
+//! The stream's description of one channel, in units without a prefix.
 
 use grebe_frame::ChannelDescription;
 
-/// What the stream says of one channel.
+/// The stream's description of one channel.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LaneTold {
     pub(crate) name: String,
@@ -18,11 +18,11 @@ impl Default for LaneTold {
 }
 
 impl LaneTold {
-    /// Scopes choose the prefix of a unit by the value: `mV` are volts here.
-    /// `zero` is what was subtracted of the samples.
+    /// Converts a description. The scope chooses the prefix of a unit by the value, so `mV` becomes volts here.
+    /// `zero` is the value that was subtracted from the samples.
     pub(super) fn of(channel: &ChannelDescription, zero: f64) -> LaneTold {
         let (unit, factor) = without_prefix(&channel.unit);
-        // What cannot be divided by would hide the samples.
+        // A scale of zero or infinity would hide the samples.
         let is_scale = channel.scale.is_finite() && channel.scale != 0.0;
         let scale = if is_scale { channel.scale * factor } else { factor };
         let offset = if channel.offset.is_finite() { channel.offset * factor } else { 0.0 };
@@ -30,13 +30,13 @@ impl LaneTold {
             name: channel.name.clone(),
             unit: unit.to_owned(),
             scale,
-            // Without an offset, what was subtracted is what stands for zero.
+            // Without an offset, the subtracted value means zero.
             offset: if offset == 0.0 { 0.0 } else { offset + zero * scale },
         }
     }
 }
 
-/// A unit without its prefix, and what the prefix stands for; as it is where it is none that is known.
+/// Splits a unit into its base unit and the factor of its prefix. An unknown prefix stays.
 fn without_prefix(unit: &str) -> (&str, f64) {
     let prefixes = [
         ("p", 1e-12),
@@ -53,7 +53,7 @@ fn without_prefix(unit: &str) -> (&str, f64) {
     parts.into_iter().find(|(base, _)| PREFIXED.contains(base)).unwrap_or((unit, 1.0))
 }
 
-/// Units that stand behind prefixes.
+/// Units that take prefixes.
 const PREFIXED: [&str; 16] = [
     "V",
     "A",

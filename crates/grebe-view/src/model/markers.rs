@@ -1,4 +1,4 @@
-//! Two markers in the spectrum: A and B stand at frequencies, and say the level of each channel there.
+//! Two frequency markers in the spectrum, A and B, with the level of each channel there.
 
 use grebe_scope::{Engineering, Peak, Sides, find_peaks, peak_at};
 
@@ -8,17 +8,18 @@ use crate::model::options::MarkerPlaces;
 use crate::model::readout::Row;
 use crate::model::view_model::ViewModel;
 
-/// What a channel has at the markers.
+/// Levels of a channel at the markers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarkerLevels {
     /// The channel, from 0.
     pub channel: usize,
-    /// Of A and of B: the frequency in hertz (as a part of the rate where that is unknown), and the level in dBFS. Near a peak they are the peak's.
+    /// For A and B: the frequency in hertz (as a part of the rate if that is unknown), and the level in dBFS. Near a
+    /// peak, both are the peak's.
     pub at: [(f64, f64); 2],
 }
 
 impl ViewModel {
-    /// Both on the two highest peaks, or off.
+    /// Sets both on the two highest peaks, or turns them off.
     pub(super) fn toggle_markers(&mut self) {
         self.controls.show.spectrum |= self.controls.markers.is_none();
         self.controls.markers = match self.controls.markers {
@@ -27,11 +28,11 @@ impl ViewModel {
         };
     }
 
-    /// Moves a marker to a peak; switches both on where they are off.
+    /// Moves a marker to a peak; turns both on if they are off.
     pub(super) fn move_marker(&mut self, which: usize, to: ToPeak) {
         let mut markers = self.controls.markers.unwrap_or_else(|| self.highest_peaks());
         let (here, peaks) = (&mut markers[which % 2], self.marker_peaks());
-        // A line beside it: a peak that moves a little is the same.
+        // At least one line away, because a peak that moves a little is the same.
         let beside = self.seen.picture.spectrum.as_ref().map_or(0.0, |view| 1.0 / view.size as f64);
         let next = match to {
             ToPeak::Highest => peaks.first().copied(),
@@ -40,13 +41,13 @@ impl ViewModel {
         };
         match next {
             Some(at) => *here = at,
-            None => self.say("there is no further peak in the shown part of the spectrum".into()),
+            None => self.say("no further peak in the visible part of the spectrum".into()),
         }
         self.controls.markers = Some(markers);
         self.controls.show.spectrum = true;
     }
 
-    /// Puts the marker that is nearer to a place of the shown part there.
+    /// Drags marker A (0) or B (1) to a place of the visible part.
     pub(crate) fn drag_marker(&mut self, which: usize, part: f64) {
         let (low, high) = self.band();
         let (from, to) = self.controls.spectrum_zoom;
@@ -56,7 +57,7 @@ impl ViewModel {
         }
     }
 
-    /// Sets the markers that were asked for at first, once there is a spectrum; `is_last`: also of fewer samples than were asked for.
+    /// Sets the initial markers once there is a spectrum. `is_last`: even if it has fewer samples than requested.
     pub(crate) fn place_markers(&mut self, is_last: bool) {
         let Some(view) = &self.seen.picture.spectrum else { return };
         let is_whole = view.transform_size() == view.settings.size || self.seen.picture.is_ended;
@@ -68,13 +69,13 @@ impl ViewModel {
         });
     }
 
-    /// Their places in the shown part of the spectrum (0.0 left edge, 1.0 right edge), and names; empty where they are off.
+    /// Their places in the visible part of the spectrum (0.0 left edge, 1.0 right edge), and names; empty if they are off.
     pub(crate) fn marker_marks(&self) -> Vec<(f64, &'static str)> {
         let markers = self.controls.markers.into_iter().flatten();
         markers.map(|at| self.part_of_cycles(at)).zip(NAMES).collect()
     }
 
-    /// What each channel has at the markers; empty where they are off.
+    /// Levels of each channel at the markers; empty if they are off.
     pub(crate) fn marker_levels(&self) -> Vec<MarkerLevels> {
         let Some((markers, view)) = self.controls.markers.zip(self.seen.picture.spectrum.as_ref()) else {
             return Vec::new();
@@ -89,7 +90,7 @@ impl ViewModel {
         view.channels.iter().filter_map(levels).collect()
     }
 
-    /// Rows of the cursors' table: the frequencies of the selected channel's, and the levels of all.
+    /// Rows of the cursors' table: the selected channel's frequencies, and the levels of all channels.
     pub(super) fn marker_rows(&self) -> Vec<Row> {
         let levels = self.marker_levels();
         let selected = self.selected_spectrum().map(|it| it.channel);
@@ -114,7 +115,7 @@ impl ViewModel {
         [first, peaks.get(1).copied().unwrap_or(low + (high - low) * 2.0 / 3.0)]
     }
 
-    /// Peaks of the selected channel in the shown part, as parts of the rate, the highest first.
+    /// Peaks of the selected channel in the visible part, as parts of the rate, in descending order.
     fn marker_peaks(&self) -> Vec<f64> {
         let Some((view, of)) = self.seen.picture.spectrum.as_ref().zip(self.selected_spectrum()) else {
             return Vec::new();
@@ -130,7 +131,7 @@ fn sides(view: &SpectrumView) -> Sides {
     if view.is_two_sided { Sides::Two } else { Sides::One }
 }
 
-/// What a spectrum has at a part of the rate.
+/// Level and frequency of a spectrum at a part of the rate.
 fn read(view: &SpectrumView, of: &ChannelSpectrum, at: f64) -> Option<Peak> {
     let line = (at - view.band().0) * view.size as f64;
     peak_at(&of.dbfs, sides(view), view.settings.window, peak_floor_dbfs(&of.dbfs), line)
@@ -191,7 +192,7 @@ mod tests {
         assert_at(&model, [FIRST, THIRD]);
         assert!(
             model.seen.hud_made_ns == 0 && model.open.message.is_some(),
-            "there is none, and that is said"
+            "a message says that no peak remains"
         );
         go(&mut model, 0, ToPeak::Right);
         go(&mut model, 1, ToPeak::Highest);
@@ -206,7 +207,7 @@ mod tests {
                 ["CH1 spectrum", "-26.02 dB", "-6.02 dB", "20.00 dB"]
             ]
         );
-        // Only what is shown has peaks.
+        // Only the visible part has peaks.
         model.controls.spectrum_zoom = (0.4, 1.0);
         go(&mut model, 0, ToPeak::Highest);
         assert_at(&model, [THIRD, FIRST]);

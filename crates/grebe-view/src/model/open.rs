@@ -1,4 +1,4 @@
-//! What a person has opened, and what is under way: lists, prompts, searches.
+//! Open lists, prompts and searches, and pending requests.
 
 use std::sync::mpsc::Receiver;
 
@@ -10,46 +10,46 @@ use super::options::Opened;
 use super::setting::Setting;
 use crate::data::finding::{Finding, FoundEvent};
 
-/// What stands open over the picture, or is waited for.
+/// Open dialogs over the picture, and pending requests.
 #[derive(Default)]
 pub(crate) struct Open {
-    /// Whether what can be changed at the source is shown, where that has a panel.
+    /// Whether the source's controls are open, in front ends with a panel for them.
     pub(crate) is_source_open: bool,
-    /// What is to be done with the samples that the history was asked for.
+    /// Purpose of the requested samples.
     pub(super) asked: Option<Asked>,
-    /// How far the help, and the tables below the traces, are scrolled where they are higher than their room: lines, and pages.
+    /// Scroll positions of the help, in lines, and of the tables below the traces, in pages.
     pub(crate) help_from: usize,
     pub(crate) table_page: usize,
-    /// What is to be searched, where its form is open.
+    /// The search form, if it is open.
     pub(crate) find_form: Option<FindForm>,
-    /// The search that goes on, or the last.
+    /// The running search, or the last one.
     pub(crate) found: Option<Found>,
-    /// Another source that is being opened: its place in the menu, and what becomes of it.
+    /// Another source that is being opened: its place in the menu, and the pending result.
     pub(super) opening: Option<(usize, Receiver<Opened>)>,
-    /// The annotations: their table, the chosen one.
+    /// State of the annotations: their table, the selected one.
     pub(crate) annotations: OpenAnnotations,
-    /// What will be said of stretches that are being kept, and of changed annotations.
+    /// Pending outcomes of saves and of annotation changes.
     pub(super) keeping: Vec<Receiver<String>>,
-    /// The list to choose from.
+    /// The open list.
     pub(super) list: Option<OpenList>,
-    /// The line that is typed.
+    /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
-    /// Whether a front end has still to notice that another source is shown.
+    /// Whether the front end must still handle the change to another source.
     pub(super) is_replaced: bool,
-    /// A message to be shown for a while, and since when.
+    /// A temporary message, and its start.
     pub(super) message: Option<(String, u64)>,
 }
 
-/// The table of annotations, and the one that is worked on.
+/// The table of annotations, and the selected one.
 #[derive(Debug, Default)]
 pub(crate) struct OpenAnnotations {
     pub(crate) is_open: bool,
-    /// Words of those that are listed.
+    /// Filter words of the list.
     pub(crate) filter: String,
     pub(crate) chosen: Option<StreamAnnotation>,
-    /// One whose words are being asked for.
+    /// An annotation whose text is being typed.
     pub(super) draft: Option<StreamAnnotation>,
-    /// What was changed, the last at the end.
+    /// Changes so far, the last at the end.
     pub(super) done: Vec<AnnotationEdit>,
 }
 
@@ -57,47 +57,47 @@ pub(crate) struct OpenAnnotations {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) text: String,
-    /// Whether it is set.
+    /// Whether it is on.
     pub(crate) is_on: bool,
 }
 
-/// The list that is open.
+/// The open list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenList {
     pub(crate) setting: Setting,
-    /// The line that the keys are on.
+    /// The line under the keys.
     pub(crate) marked: usize,
-    /// A list that only shows what a key does closes by itself.
+    /// When the list closes by itself, if it only shows a key's effect.
     pub(super) closes_ns: Option<u64>,
 }
 
-/// The line that is open.
+/// The open prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prompt {
     pub(crate) question: Question,
     pub(crate) text: String,
-    /// Why the answer was refused.
+    /// Why the answer was rejected.
     pub(crate) refused: Option<String>,
 }
 
-/// Why samples were asked for.
+/// Purpose of requested samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Asked {
     Save(SaveWhat),
     Autoset {
-        /// So many of the newest.
+        /// Number of the newest samples.
         samples: u64,
     },
 }
 
-/// A search that a person asked for.
+/// A person's search.
 pub(crate) struct Found {
-    /// What was asked.
+    /// Its text.
     pub(crate) words: String,
     pub(super) finding: Finding,
     /// In the order of the stream.
     pub(crate) events: Vec<FoundEvent>,
-    /// All that was found, listed or not.
+    /// Number of all found events, listed or not.
     pub(super) count: u64,
     pub(super) searched: (u64, u64),
     pub(super) ended: Option<String>,
@@ -108,7 +108,7 @@ impl Found {
         self.ended.is_some()
     }
 
-    /// How far it came, in words.
+    /// Progress, in words.
     pub(crate) fn state_words(&self) -> String {
         let (done, all) = self.searched;
         let found = match self.count {

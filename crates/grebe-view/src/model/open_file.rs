@@ -1,4 +1,4 @@
-//! Opening a file in place of what is shown: by a path that is typed, with completion, or by one that was dropped.
+//! Opens a file in place of the present source: a typed path with completion, or a dropped file.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ impl ViewModel {
     /// Shows a file in place of the stream.
     ///
     /// # Errors
-    /// One line for a person; what was shown goes on.
+    /// One line for a person; the previous source stays.
     pub(crate) fn open_file(&mut self, typed: &str) -> Result<(), String> {
         let path = path_of(typed);
         if typed.trim().is_empty() || path.is_dir() {
-            return Err("name a file: tab completes what is typed".into());
+            return Err("type the name of a file: tab completes it".into());
         }
         let Some(open) = &self.options.open else { return Err("no file can be opened from here".into()) };
         let (link, mut options) = open(&path)?;
-        // Whoever opened the first file opens the next.
+        // The function that opens files serves the next one too.
         options.open = options.open.or(self.options.open.take());
         self.replace(link, options);
         Ok(())
     }
 
-    /// Shows another source in place of this one, whose settings are kept as it is dropped.
+    /// Shows another source in place of this one, whose settings are kept when it is dropped.
     pub(super) fn replace(&mut self, link: ScopeLink, mut options: ViewOptions) {
         options.initial.theme = Some(self.controls.theme);
         self.link.close();
@@ -35,14 +35,14 @@ impl ViewModel {
         self.open.is_replaced = true;
     }
 
-    /// Opens a file that a person dropped, and says why where it cannot.
+    /// Opens a dropped file; shows a message if it cannot.
     pub(crate) fn drop_file(&mut self, path: &Path) {
         if let Err(why) = self.open_file(&path.to_string_lossy()) {
             self.say(format!("not opened: {why}"));
         }
     }
 
-    /// Whether another source took this one's place since the last call.
+    /// Whether the source was replaced since the last call.
     pub(crate) fn take_replaced(&mut self) -> bool {
         std::mem::take(&mut self.open.is_replaced)
     }

@@ -1,4 +1,4 @@
-//! How a scope is set up.
+//! Options of a scope.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -16,28 +16,28 @@ use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
 
-/// What a scope shows first, as far as it is said: the rest is as its session or its source says.
+/// The initial view. Unset fields come from the session or the source.
 #[derive(Debug, Clone, Default)]
 pub struct InitialView {
-    /// Names, units and scales of the channels, as far as known; the rest are raw counts.
+    /// Names, units and scales of the channels, as far as known; the rest show raw counts.
     pub channels: Vec<ChannelSetup>,
-    /// The channels and parts; `None`: all, and of complex ones I and Q.
+    /// The channels and parts; `None`: all, with I and Q of complex ones.
     pub lanes: Option<LaneMask>,
-    /// The span in seconds (samples where the rate is unknown); `None` lets the scope choose.
+    /// The span in seconds (samples if the rate is unknown); `None` lets the scope choose.
     pub span: Option<f64>,
     /// Dark or light; `None`: dark.
     pub theme: Option<ThemeChoice>,
     /// Whether the spectrum is shown.
     pub spectrum: bool,
-    /// Whether the waterfall of the first channel is.
+    /// Whether the waterfall of the first channel is shown.
     pub waterfall: bool,
-    /// Whether one lane is drawn over another.
+    /// Whether the X-Y plot is shown.
     pub xy: bool,
-    /// Symbols a second, of which each is a point there.
+    /// Symbols per second; each symbol is a point of the X-Y plot.
     pub symbol_rate_hz: Option<f64>,
-    /// The part of the spectrum, in hertz: of complex samples around the centre frequency.
+    /// The visible part of the spectrum, in hertz; for complex samples around the centre frequency.
     pub band_hz: Option<(f64, f64)>,
-    /// Lowest and highest level of the waterfall's colours, in decibels; `None`: by the noise floor.
+    /// Lowest and highest level of the waterfall's colours, in decibels; `None`: automatic, from the noise floor.
     pub levels_db: Option<(f64, f64)>,
     /// Markers in the spectrum.
     pub markers: Option<MarkerPlaces>,
@@ -45,7 +45,7 @@ pub struct InitialView {
     pub trigger: TriggerOptions,
 }
 
-/// Where the two markers of a spectrum stand first.
+/// Initial places of the two markers of a spectrum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MarkerPlaces {
     /// On the two highest peaks.
@@ -74,38 +74,38 @@ impl InitialView {
     }
 }
 
-/// What every front end needs beside its [`ScopeLink`](crate::ScopeLink).
+/// Options that every front end needs beside its [`ScopeLink`](crate::ScopeLink).
 #[expect(clippy::type_complexity, reason = "names for the types of three functions would say nothing more")]
 pub struct ViewOptions {
-    /// Asked a few times per second, by the front end's thread.
+    /// Called a few times per second, on the front end's thread.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
-    /// What is shown first.
+    /// The initial view.
     pub initial: InitialView,
     /// Where files are saved; empty for the current folder.
     pub folder: PathBuf,
     /// Width and height of saved pictures, in pixels.
     pub png_size: (u32, u32),
-    /// Writes a recording of the samples to a path that does not exist, and names the file to open; an error is one line
-    /// for a person. `None`: recordings cannot be saved.
+    /// Writes a recording of the samples to a path that does not exist, and returns the file to open; an error is one
+    /// line for a person. `None`: recordings cannot be saved.
     pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
-    /// Takes the name and the bytes of files that are saved, in place of the folder; an error is one line for a person.
+    /// Takes the name and the bytes of saved files, in place of the folder; an error is one line for a person.
     pub store: Option<Box<dyn Fn(&str, Vec<u8>) -> Result<(), String> + Send>>,
-    /// Opens a file in place of the stream, where that can be done: its link and its options, or one line for a person. The
-    /// link that it replaces is closed.
+    /// Opens a file in place of the stream, if possible: returns its link and its options, or one line for a person.
+    /// The replaced link is closed.
     pub open: Option<Box<dyn Fn(&Path) -> Result<(ScopeLink, ViewOptions), String> + Send>>,
-    /// The sources that are served beside this one, where there are several.
+    /// The other sources of the same server, if there are several.
     pub sources: Option<SourceMenu>,
-    /// Who keeps stretches of the stream for good, where somebody does.
+    /// Saves ranges of the stream, if something records it.
     pub keeper: Option<StretchKeeper>,
-    /// Who takes changes to the annotations; `None`: they are kept as long as the stream is looked at.
+    /// Takes changes to the annotations; `None`: changes last as long as the viewer.
     pub annotator: Option<Annotator>,
-    /// What searches all that is held of the stream, where something does.
+    /// Searches the whole history of the stream, if possible.
     pub finder: Option<Finder>,
-    /// What tells the generator of the stream what to make; `None` where nobody can.
+    /// Controls the generator of the stream; `None` if there is none.
     pub generator: Option<GeneratorRemote>,
-    /// What tunes the receiver of the stream; `None` where it comes from none, or nobody can.
+    /// Tunes the receiver of the stream; `None` if there is none.
     pub receiver: Option<ReceiverRemote>,
-    /// Settings to begin with. Those of [`initial`](ViewOptions::initial) that are set take precedence.
+    /// Saved settings. Fields set in [`initial`](ViewOptions::initial) take precedence.
     pub session: Option<Session>,
     /// Called with the settings when the front end ends.
     pub keep_session: Option<Box<dyn Fn(&Session) + Send>>,
@@ -133,7 +133,7 @@ impl ViewOptions {
         }
     }
 
-    /// The settings to begin with.
+    /// The initial settings.
     pub(crate) fn controls(&self) -> Controls {
         let mut controls = Controls::new();
         if let Some(session) = &self.session {
@@ -150,16 +150,16 @@ impl std::fmt::Debug for ViewOptions {
     }
 }
 
-/// The sources of which one is shown, and the way to the others.
+/// The sources of a server, of which one is shown.
 pub struct SourceMenu {
-    /// What each is called.
+    /// Their names.
     pub names: Vec<String>,
-    /// Which of them is shown, from 0.
+    /// Index of the visible one.
     pub shown: usize,
-    /// Opens another in place of it, without waiting. What comes is its link and its options, or one line for a person; the link that it
-    /// replaces is closed.
+    /// Opens another source without waiting. The receiver gets its link and its options, or one line for a person; the
+    /// replaced link is closed.
     pub open: Box<dyn Fn(usize) -> Receiver<Opened> + Send>,
 }
 
-/// A source that was opened, or why not.
+/// An opened source, or the reason why it cannot be opened.
 pub type Opened = Result<(ScopeLink, ViewOptions), String>;

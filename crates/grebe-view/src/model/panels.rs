@@ -1,4 +1,4 @@
-//! The panels at the side: channels, the last triggers, what was found, what can be changed at the source.
+//! The panels at the side: channels, recent triggers, search results, controls of the source.
 
 use grebe_scope::{Engineering, Slope};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::model::receiver::Tunable;
 use crate::model::setting::Setting;
 use crate::model::view_model::ViewModel;
 
-/// Rows of what can be pressed or typed into.
+/// Rows of buttons and fields.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Panel {
     pub(crate) name: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Panel {
     pub(crate) rows: Vec<Vec<Widget>>,
 }
 
-/// The panels that are open.
+/// The open panels.
 pub(crate) fn panels(model: &ViewModel) -> Vec<Panel> {
     let show = model.controls.show;
     let close = |title, action| Widget::button("\u{d7}", title, action);
@@ -87,7 +87,7 @@ fn channel_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// Which parts of complex channels have lanes.
+/// The buttons for the parts of complex channels.
 pub(crate) fn part_row(model: &ViewModel) -> Option<Vec<Widget>> {
     let is_complex = model.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
     let part = |part: Part| {
@@ -98,11 +98,11 @@ pub(crate) fn part_row(model: &ViewModel) -> Option<Vec<Widget>> {
     is_complex.then(|| Part::COMPLEX.map(part).to_vec())
 }
 
-/// Eight channels at a time.
+/// The buttons for groups of eight channels.
 pub(crate) fn group_row(model: &ViewModel) -> Option<Vec<Widget>> {
     let channels = model.seen.picture.stream?.channels;
     let shown = (0..channels).filter(|&channel| model.controls.shown.has_channel(channel)).count();
-    let title = "the next eight alone, behind the last of them all  (9)";
+    let title = "the next eight alone, after the last group all  (9)";
     (channels > GROUP).then(|| {
         vec![
             Widget::label(format!("{shown} of {channels} shown")),
@@ -111,7 +111,7 @@ pub(crate) fn group_row(model: &ViewModel) -> Option<Vec<Widget>> {
     })
 }
 
-/// How all lanes are drawn.
+/// The buttons for the look of all lanes.
 pub(crate) fn overlay_row(model: &ViewModel) -> Vec<Widget> {
     let show = model.controls.show;
     let line = "the line between samples: straight, or sin(x)/x  (I)";
@@ -123,7 +123,7 @@ pub(crate) fn overlay_row(model: &ViewModel) -> Vec<Widget> {
     ]
 }
 
-/// What can be set of the lane that is selected.
+/// The settings of the selected lane.
 pub(crate) fn lane_rows(model: &ViewModel, channel: usize, lane: LaneId) -> Vec<Vec<Widget>> {
     let mut rows = Vec::new();
     if lane.part != Part::Real {
@@ -166,7 +166,7 @@ fn scale_rows(model: &ViewModel, lane: LaneId) -> [Vec<Widget>; 2] {
     ]
 }
 
-/// The channel that is computed of others.
+/// The settings of the math channel.
 pub(crate) fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let now = model.controls.math;
     let is_selected = now.is_some() && model.controls.lanes.selected.is_math();
@@ -193,7 +193,7 @@ pub(crate) fn math_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// What the trigger sees: coupling, hysteresis, holdoff, times.
+/// The trigger's input: coupling, hysteresis, hold-off, times.
 pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
     let settings = &model.controls.trigger.settings;
     let coupled = |title: &str, coupling: TriggerCoupling| {
@@ -202,7 +202,7 @@ pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
         Widget { is_on: Some(is_on), ..Widget::pressed(coupling.name(), title, Press::Coupling(press)) }
     };
     let slow = "without the slow part, on which a level would slip  (L)";
-    let fast = "without the fast part, whose noise would trigger  (L)";
+    let fast = "low-pass: removes the fast part, whose noise would trigger  (L)";
     let mut rows = vec![vec![
         Widget::label("coupling"),
         coupled("all of the signal  (L)", TriggerCoupling::Dc),
@@ -226,7 +226,7 @@ pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
         rows.push(vec![label, Widget::field(model, "hysteresis", Field::Hysteresis), wide]);
     }
     rows.push(vec![
-        Widget { title: "no trigger so long after one".into(), ..Widget::label("holdoff") },
+        Widget { title: "minimum time between triggers".into(), ..Widget::label("holdoff") },
         Widget::button("\u{2212}", "shorter holdoff  (;)", Action::Holdoff(Step::Down)),
         Widget::field(model, "holdoff", Field::Holdoff),
         Widget::button("+", "longer holdoff  (:)", Action::Holdoff(Step::Up)),
@@ -250,7 +250,7 @@ pub(crate) fn trigger_input(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// The last triggers.
+/// Recent triggers.
 pub(crate) fn segment_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let mut rows = Vec::new();
     let segments = model.segments();
@@ -277,7 +277,7 @@ pub(crate) fn segment_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// The form of a search.
+/// The search form.
 pub(crate) fn find_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let Some(form) = &model.open.find_form else { return Vec::new() };
     let kind = form.kind();
@@ -324,7 +324,7 @@ pub(crate) fn find_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// How far a search came, and what it found: around what is shown, where that is more than a list holds.
+/// Progress and results of a search: the results around the visible time, if the list cannot hold all.
 fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let Some(found) = &model.open.found else { return Vec::new() };
     let ask = Action::Ask(Question::Find);
@@ -332,8 +332,8 @@ fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         vec![Widget::button(found.words.clone(), "search for something else  (\")", ask).is("wide")],
         vec![Widget::label(found.state_words()).is("status")],
         vec![
-            Widget::button("earlier", "what was found before  ({)", Action::Segment(-1)),
-            Widget::button("later", "what was found behind it  (})", Action::Segment(1)),
+            Widget::button("earlier", "the previous result  ({)", Action::Segment(-1)),
+            Widget::button("later", "the next result  (})", Action::Segment(1)),
         ],
     ];
     let shown = found.events.iter().position(|event| model.is_found_shown(*event));
@@ -345,7 +345,7 @@ fn found_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// What is labelled: deeds, the words of the chosen one, and the table.
+/// Annotations: commands, the text of the selected one, and the table.
 pub(crate) fn annotation_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let field =
         |words: &str, title: &str, field| vec![Widget::label(words), Widget::field(model, title, field)];
@@ -382,14 +382,14 @@ pub(crate) fn annotation_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// What can be changed at the source.
+/// Controls of the source.
 pub(crate) fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     let mut rows = Vec::new();
     if model.generator.is_there() {
         let run = if model.generator.is_paused { "go on" } else { "pause" };
         rows.push(vec![
             Widget::label("generator"),
-            Widget::button(run, "make samples, or none  (G)", Action::GeneratorPause),
+            Widget::button(run, "start or pause the generator  (G)", Action::GeneratorPause),
             Widget::button("slower", "the next lower rate  (z)", Action::GeneratorRate(Step::Down)),
             Widget::button("faster", "the next higher rate  (Z)", Action::GeneratorRate(Step::Up)),
         ]);
@@ -413,5 +413,5 @@ pub(crate) fn source_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
     rows
 }
 
-/// Events that are listed at once.
+/// Maximum listed events.
 const LISTED_MAX: usize = 200;

@@ -1,9 +1,9 @@
-//! Paths as they are typed, and what they can become.
+//! Typed paths and their completion.
 
 use std::fs;
 use std::path::{MAIN_SEPARATOR, PathBuf};
 
-/// Names that begin as the last part of what is typed, folders with a separator behind them; hidden ones only where a dot is typed.
+/// Names that complete the last part of a path, with a separator after folders. Hidden ones need a typed dot.
 pub(super) fn matches(typed: &str) -> Vec<String> {
     let (folder, start) = split(typed);
     let listed = fs::read_dir(if folder.is_empty() { PathBuf::from(".") } else { path_of(folder) });
@@ -18,7 +18,7 @@ pub(super) fn matches(typed: &str) -> Vec<String> {
     names
 }
 
-/// What is typed, as far as all names that it can become agree.
+/// Extends a typed path as far as all its completions agree.
 pub(super) fn completed(typed: &str) -> String {
     let names = matches(typed);
     let Some(first) = names.first() else { return typed.to_owned() };
@@ -33,13 +33,13 @@ pub(super) fn completed(typed: &str) -> String {
     format!("{folder}{}", &first[..length])
 }
 
-/// The folder with its separator, and the part of a name behind it.
+/// Splits a path into the folder with its separator, and the start of a name.
 fn split(typed: &str) -> (&str, &str) {
     let at = typed.rfind(['/', MAIN_SEPARATOR]).map_or(0, |at| at + 1);
     typed.split_at(at)
 }
 
-/// `~` is the home folder, as in a shell.
+/// Expands `~` to the home folder, as a shell does.
 pub(super) fn path_of(typed: &str) -> PathBuf {
     let typed = typed.trim();
     match (typed.strip_prefix("~/"), std::env::home_dir()) {
@@ -48,7 +48,7 @@ pub(super) fn path_of(typed: &str) -> PathBuf {
     }
 }
 
-/// Of a folder; who has more types on.
+/// Maximum entries of a folder; a longer typed text narrows them.
 const LISTED_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A line that a person types: a time of the trigger, the path of a file.
+//! The prompt, a line of typed text: a time of the trigger, the path of a file.
 
 use super::action::Question;
 use super::open::{NO_FINDER, Prompt};
@@ -22,7 +22,7 @@ impl ViewModel {
             (Question::Find, _) => self.find_words(),
             (Question::Tuning(what), _) => match &self.options.receiver {
                 Some(receiver) => (receiver.tuned)().text(what),
-                None => return self.say("this stream comes from no receiver that can be tuned".into()),
+                None => return self.say("this stream has no receiver that can be tuned".into()),
             },
             (Question::Annotation, _) => String::new(),
             (Question::AnnotationWords, _) => match self.annotation_words() {
@@ -47,7 +47,7 @@ impl ViewModel {
         self.open.prompt = Some(Prompt { question, text, refused: None });
     }
 
-    /// What is asked, in words.
+    /// The question, in words.
     pub(crate) fn question_words(&self) -> &'static str {
         let Some(prompt) = &self.open.prompt else { return "" };
         match (prompt.question, self.controls.trigger.settings.kind) {
@@ -57,7 +57,7 @@ impl ViewModel {
             }
             (Question::Tuning(what), _) => what.question(),
             (Question::Annotation, _) => {
-                "name of the annotation; behind a semicolon a comment, and a colour as #ff8800"
+                "name of the annotation; after a semicolon a comment, and a colour such as #ff8800"
             }
             (Question::AnnotationWords, _) => "name; comment #colour",
             (Question::AnnotationFilter, _) => "words of the annotations to list; nothing: all",
@@ -69,7 +69,7 @@ impl ViewModel {
         }
     }
 
-    /// What the answer could go on with.
+    /// Completions of the answer.
     pub(crate) fn candidates(&self) -> Vec<String> {
         match &self.open.prompt {
             Some(Prompt { question: Question::File, text, .. }) => matches(text),
@@ -77,7 +77,7 @@ impl ViewModel {
         }
     }
 
-    /// Changes what is typed.
+    /// Changes the typed text.
     pub(crate) fn type_text(&mut self, change: impl FnOnce(&mut String)) {
         if let Some(Prompt { text, refused, .. }) = &mut self.open.prompt {
             change(text);
@@ -91,7 +91,7 @@ impl ViewModel {
         }
     }
 
-    /// Takes what was typed for the answer: done, or refused in words, and the line stays open.
+    /// Takes the answer: either it is done, or an error is shown and the prompt stays open.
     pub(crate) fn answer(&mut self) {
         let Some(Prompt { question, text, .. }) = self.open.prompt.take() else { return };
         let answered = match question {
@@ -117,7 +117,7 @@ impl ViewModel {
         let text = text.trim();
         let rate = parse_quantity(text, "Hz").filter(|hz| *hz > 0.0);
         if rate.is_none() && !text.is_empty() {
-            return Err(format!("{text} is no rate: 100k and 1.2 MHz are"));
+            return Err(format!("invalid rate {text}: use a value such as 100k or 1.2 MHz"));
         }
         self.controls.symbol_rate_hz = rate;
         self.controls.show.xy = true;
@@ -140,7 +140,7 @@ impl ViewModel {
         }
         let time = parse_quantity(text, unit).filter(|time| *time > 0.0);
         if time.is_none() && !text.is_empty() {
-            return Err(format!("{text} is no time: 20u and 1.5 ms are"));
+            return Err(format!("invalid time {text}: use a value such as 20u or 1.5 ms"));
         }
         settings.dropout_s = time;
         Ok(())

@@ -1,18 +1,18 @@
-//! Which measurements stand in the table: of all channels, or of one alone.
+//! The measurements of the table: those of all channels, or a channel's own.
 
 use grebe_scope::Quantity;
 
 use crate::data::lane::{LaneId, PerLane};
 
-/// Some of the measurements.
+/// A set of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuantitySet(u32);
 
-/// The measurements that were chosen.
+/// The selected measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChosenQuantities {
     all: QuantitySet,
-    /// Of lanes that have a choice of their own.
+    /// Sets of lanes with their own selection.
     own: PerLane<QuantitySet>,
 }
 
@@ -26,7 +26,7 @@ impl QuantitySet {
         Quantity::ALL.into_iter().filter(|&quantity| self.has(quantity)).map(name).collect()
     }
 
-    /// Those of these names; a name that is none is passed over.
+    /// Parses names; unknown names are ignored.
     pub(crate) fn named(names: &[String]) -> QuantitySet {
         let is_named = |quantity: &Quantity| names.contains(&name(*quantity));
         QuantitySet(Quantity::ALL.into_iter().filter(is_named).map(bit).fold(0, |set, bit| set | bit))
@@ -42,20 +42,20 @@ impl ChosenQuantities {
         self.own(lane).is_some()
     }
 
-    /// Switches a measurement of the lane over: its own, or that of all.
+    /// Toggles a measurement of the lane: in its own set, or in that of all.
     pub(crate) fn toggle(&mut self, lane: LaneId, quantity: Quantity) {
         let set = self.own.get_mut(lane).unwrap_or(&mut self.all);
         set.0 ^= bit(quantity);
     }
 
-    /// A choice of its own for the lane, which begins as that of all, or none any more.
+    /// Gives the lane its own set, a copy of that of all, or removes it.
     pub(crate) fn toggle_own(&mut self, lane: LaneId) {
         if self.own.remove(lane).is_none() {
             self.own.insert(lane, self.all);
         }
     }
 
-    /// Those that any of the lanes has, in the order of the table.
+    /// The measurements of any of the lanes, in the order of the table.
     pub(crate) fn columns(&self, lanes: impl Iterator<Item = LaneId>) -> Vec<Quantity> {
         let any = lanes.fold(0, |any, lane| any | self.of(lane).0);
         Quantity::ALL.into_iter().filter(|&quantity| any & bit(quantity) != 0).collect()
@@ -78,7 +78,7 @@ impl ChosenQuantities {
         self.own = own.into_iter().collect();
     }
 
-    /// Lanes that have a choice of their own.
+    /// Lanes with their own set.
     pub(crate) fn with_own(&self) -> impl Iterator<Item = LaneId> {
         self.own.iter().map(|(lane, _)| lane)
     }
@@ -98,7 +98,7 @@ const fn bit(quantity: Quantity) -> u32 {
     1 << quantity as u32
 }
 
-/// What stands in the table until somebody chooses.
+/// Default measurements of the table.
 const USUAL: QuantitySet = QuantitySet(
     bit(Quantity::PeakToPeak)
         | bit(Quantity::Mean)

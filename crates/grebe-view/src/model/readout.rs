@@ -6,7 +6,7 @@ use crate::data::lane::LaneId;
 use crate::data::measure::LaneMeasurements;
 use crate::model::view_model::ViewModel;
 
-/// One row: the lane it is about, if any, and its cells.
+/// One row: its lane, if any, and its cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) lane: Option<LaneId>,
@@ -14,18 +14,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Its name, and some of its cells.
+    /// Its name and some of its cells.
     pub(crate) fn part(&self, cells: std::ops::Range<usize>) -> Vec<String> {
         self.cells.first().into_iter().chain(self.cells.get(cells).into_iter().flatten()).cloned().collect()
     }
 }
 
 impl ViewModel {
-    /// Rows for the cursors and the markers of the spectrum: name, value at A, value at B, difference; empty without cursors.
+    /// Rows for the cursors and the markers of the spectrum: name, value at A, value at B, difference; empty without
+    /// cursors.
     pub(crate) fn cursor_rows(&self) -> Vec<Row> {
         let mut rows = self.time_cursor_rows();
         let lane = self.selected();
-        // Value cursors are drawn in their lane only.
+        // Value cursors are drawn only in their lane.
         let is_shown = self.seen.picture.lanes.iter().any(|data| data.lane == lane);
         if let Some([a, b]) = self.controls.cursors.values.filter(|_| is_shown) {
             let setup = self.setup(lane);
@@ -66,7 +67,7 @@ impl ViewModel {
                 data.columns.get(place).filter(|column| part >= 0.0 && !column.is_empty())
             };
             let exact = data.at_cursors.map(|sample| sample.map(|sample| setup.value(sample)));
-            // Where samples are no longer held singly, the extremes of the column.
+            // Without single samples, show the extremes of the column.
             let text = |exact: Option<f64>, at: f64| match (exact, column(at)) {
                 (Some(value), _) => show_exact(value, &setup.unit),
                 (None, Some(column)) => {
@@ -83,7 +84,7 @@ impl ViewModel {
         rows
     }
 
-    /// What span the measurements cover: extremes, mean and RMS all that is shown, edges perhaps only the newest of it.
+    /// The span of the measurements: extremes, mean and RMS cover the visible range, edges perhaps only its newest part.
     pub(crate) fn measured_words(&self) -> String {
         let Some(measured) = self.seen.picture.measured.first() else { return String::new() };
         let unit = self.seen.picture.axis_unit();
@@ -100,12 +101,12 @@ impl ViewModel {
         words
     }
 
-    /// The columns of the measurement table: what was chosen for any of its channels.
+    /// The columns of the measurement table: those selected for any of its channels.
     pub(crate) fn quantity_columns(&self) -> Vec<Quantity> {
         self.controls.measured.columns(self.seen.picture.measured.iter().map(|measured| measured.lane))
     }
 
-    /// One row per channel with the quantities of the columns; empty where nothing is measured.
+    /// One row per channel with the quantities of the columns; empty without measurements.
     pub(crate) fn measurement_rows(&self) -> Vec<Row> {
         let columns = self.quantity_columns();
         let measured = self.seen.picture.measured.iter().map(|measured| {
@@ -125,7 +126,7 @@ impl ViewModel {
         measured.collect()
     }
 
-    /// Minimum, mean, maximum, deviation and number of the selected channel's measurements; empty where they are not shown.
+    /// Minimum, mean, maximum, deviation and number of the selected channel's measurements; empty if they are off.
     pub(crate) fn statistics_rows(&self) -> Vec<Row> {
         let lane = self.selected();
         let Some(statistics) = self.seen.statistics.get(lane).filter(|_| self.controls.show.statistics)
@@ -167,7 +168,7 @@ impl ViewModel {
         rows
     }
 
-    /// What is missing in a stretch of the picture (0.0 left edge, 1.0 right edge), and where it was lost.
+    /// Losses in a part of the picture (0.0 left edge, 1.0 right edge), and their places.
     pub(crate) fn lost_words(&self, part: std::ops::Range<f64>) -> String {
         let index = |part: f64| self.seen.picture.left_index + part * self.seen.picture.span_samples;
         let (from, to) = (index(part.start), index(part.end));
@@ -188,7 +189,7 @@ impl ViewModel {
         }
     }
 
-    /// The trigger's rate, under [`TRIGGER_COLUMNS`]; empty where nothing triggers.
+    /// The trigger's rate, under [`TRIGGER_COLUMNS`]; empty without triggers.
     pub(crate) fn trigger_rows(&self) -> Vec<Row> {
         let Some(trigger) = self.seen.picture.trigger else { return Vec::new() };
         let lane = trigger.settings.lane;
@@ -207,7 +208,7 @@ impl ViewModel {
         vec![Row { lane: Some(lane), cells }]
     }
 
-    /// A quantity as it is shown: with AC coupling, without the mean.
+    /// The displayed value of a quantity: with AC coupling, without the mean.
     pub(crate) fn measured_value(&self, measured: &LaneMeasurements, quantity: Quantity) -> Option<f64> {
         let value = measured.set.get(quantity)?;
         if !self.controls.lanes.setup(measured.lane).is_ac {
@@ -225,7 +226,7 @@ impl ViewModel {
 
 fn show_quantity(value: f64, quantity: Quantity, unit: &str) -> String {
     match quantity.dimension() {
-        // A prefix before a percent sign means nothing to anybody.
+        // A unit prefix before a percent sign would be unusual.
         Dimension::Ratio if value.abs() < 0.01 => format!("{:.3} %", value * 100.0),
         Dimension::Ratio => show(value * 100.0, "%"),
         _ => show(value, unit_of(quantity, unit)),
@@ -243,7 +244,7 @@ pub(crate) fn unit_of(quantity: Quantity, unit: &str) -> &str {
     }
 }
 
-/// With all digits that a sample and its scale can have.
+/// Shows all digits that a sample and its scale can have.
 fn show_exact(value: f64, unit: &str) -> String {
     Engineering::new(value, unit).digits(9).to_string()
 }
@@ -252,7 +253,7 @@ fn show(value: f64, unit: &str) -> String {
     Engineering::new(value, unit).digits(4).to_string()
 }
 
-/// The columns of the trigger's counter.
+/// Columns of the trigger's rate.
 pub(crate) const TRIGGER_COLUMNS: [&str; 7] =
     ["", "rate", "a minute", "interval", "\u{3c3}", "intervals", "across gaps"];
 const NOTHING: &str = "\u{2013}";

@@ -1,29 +1,29 @@
-//! The receiver that the stream comes from, where it can be tuned.
+//! The receiver of the stream, if it can be tuned.
 
 use grebe_scope::{Engineering, parse_quantity};
 use serde::{Deserialize, Serialize};
 
 /// Tunes the receiver of a stream.
 pub struct ReceiverRemote {
-    /// What it is tuned to now.
+    /// Its present tuning.
     pub tuned: Box<dyn Fn() -> Tuned + Send>,
-    /// Tunes it without waiting: the stream follows, or stays as it is where the receiver refuses. An error is one line for a person.
+    /// Tunes it without waiting. The stream follows, unless the receiver refuses. An error is one line for a person.
     pub tune: Box<dyn Fn(Tuned) -> Result<(), String> + Send>,
 }
 
-/// What a receiver is tuned to.
+/// Tuning of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// The frequency in the middle of its band, in hertz.
+    /// Centre frequency in hertz.
     pub frequency_hz: f64,
     /// Samples per second.
     pub rate_hz: f64,
-    /// Its gain in dB; `None`: it finds its own.
+    /// Gain in dB; `None`: automatic.
     #[serde(default)]
     pub gain_db: Option<f64>,
 }
 
-/// One of the things that a receiver is tuned to.
+/// A parameter of the tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tunable {
@@ -43,7 +43,7 @@ impl Tunable {
         }
     }
 
-    /// What is asked, in words.
+    /// The question, in words.
     pub(crate) fn question(self) -> &'static str {
         match self {
             Self::Frequency => "the receiver's frequency, as 433.92M; +25k and -25k move it",
@@ -54,14 +54,14 @@ impl Tunable {
 }
 
 impl Tuned {
-    /// Whether a receiver could be tuned so.
+    /// Whether a receiver could have this tuning.
     pub(crate) fn is_possible(&self) -> bool {
         let Tuned { frequency_hz, rate_hz, gain_db } = *self;
         let is_finite = frequency_hz.is_finite() && rate_hz.is_finite() && gain_db.is_none_or(f64::is_finite);
         is_finite && frequency_hz >= 0.0 && rate_hz > 0.0
     }
 
-    /// One of them as a person writes it.
+    /// One of them, as a person writes it.
     pub(crate) fn text(&self, what: Tunable) -> String {
         let hertz = |hz| Engineering::new(hz, "Hz").digits(9).to_string();
         match what {
@@ -73,7 +73,7 @@ impl Tuned {
         }
     }
 
-    /// With one of them as a person wrote it.
+    /// Replaces one of them by a typed value.
     ///
     /// # Errors
     /// One line for a person.
@@ -100,7 +100,7 @@ impl Tuned {
             Tunable::Gain => {
                 let db = number.strip_suffix("dB").unwrap_or(number).trim().parse().ok();
                 let db = db.filter(|db: &f64| db.is_finite()).ok_or_else(refused)?;
-                // From a gain of its own, which nobody knows, nothing can be counted: a sign is the number's then.
+                // An automatic gain is unknown, so a typed sign belongs to the number itself.
                 let gain_db = self.gain_db.map_or_else(|| db * by.unwrap_or(1.0), |now| from(now, db));
                 Ok(Self { gain_db: Some(gain_db), ..self })
             }

@@ -18,7 +18,7 @@ use crate::model::seen::stream_words::utc_name;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
-    /// Saves at once what is here; samples are first asked of the history.
+    /// Saves pictures and tables at once; samples are first requested from the history.
     pub(super) fn begin_save(&mut self, what: SaveWhat) {
         match what {
             SaveWhat::Picture => {
@@ -47,10 +47,10 @@ impl ViewModel {
         }
     }
 
-    /// Saves samples that came from the history.
+    /// Saves samples that arrived from the history.
     pub(super) fn end_save(&mut self, what: SaveWhat, extract: &Extract) {
         let saved = match what {
-            // The history no longer has single samples of this stretch: the extremes that are drawn.
+            // The history no longer holds these samples, so save the drawn extremes.
             SaveWhat::Samples if extract.len_samples() == 0 => {
                 self.save_as("csv", |file| self.write_columns(file))
             }
@@ -75,7 +75,7 @@ impl ViewModel {
         }
     }
 
-    /// Samples that came from another machine come without what is said of them: the picture has that.
+    /// Adds the description from the picture to samples of another host, which come without one.
     fn told<'a>(&self, extract: &'a Extract) -> Cow<'a, Extract> {
         if !extract.descriptions.is_empty() {
             return Cow::Borrowed(extract);
@@ -87,14 +87,14 @@ impl ViewModel {
 
     fn say_saved(&mut self, saved: Result<PathBuf, String>) {
         self.say(match saved {
-            // The whole path: the person may not know the current folder.
+            // The whole path, because the person may not know the current folder.
             Ok(path) if self.options.store.is_some() => format!("saved {}", path.display()),
             Ok(path) => format!("saved {}", std::path::absolute(&path).unwrap_or(path).display()),
             Err(why) => format!("not saved: {why}"),
         });
     }
 
-    /// Writes a new file; removes it again if it cannot be finished.
+    /// Writes a new file; removes it if that fails.
     fn save_as(
         &self,
         extension: &str,
@@ -117,7 +117,7 @@ impl ViewModel {
         Ok(path)
     }
 
-    /// `udp_5000_20261127T215400Z.csv`: the source, and when the left edge was, where that is known; or the next that does not exist.
+    /// A free path such as `udp_5000_20261127T215400Z.csv`: the source, and the time of the left edge, if known.
     fn free_path(&self, extension: &str) -> Result<PathBuf, String> {
         let folder = &self.options.folder;
         let source = file_name(&self.seen.hud.source);
@@ -128,13 +128,13 @@ impl ViewModel {
         };
         let name = |number: u32| if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
         let taken = |number: &u32| {
-            // A recording of several channels has files of other names.
+            // A recording of several channels consists of files with other names.
             ["png", "csv", "sigmf-meta", "sigmf-collection"]
                 .iter()
                 .any(|extension| folder.join(format!("{}.{extension}", name(*number))).exists())
         };
         let number = (1..10_000).find(|number| !taken(number));
-        let number = number.ok_or("10,000 files are there already: clear some away")?;
+        let number = number.ok_or("10,000 files exist already: remove some")?;
         Ok(folder.join(format!("{}.{extension}", name(number))))
     }
 
@@ -222,7 +222,7 @@ impl ViewModel {
     }
 }
 
-/// The name of a source as that of a file: what the stream is called, or the last part of its path or URI, in letters that every system takes.
+/// A file name for a source: the stream's name, or the last part of its path or URI, with portable letters.
 fn file_name(source: &str) -> String {
     let name = source.split(" \u{b7} ").next().unwrap_or_default();
     let name = name.strip_prefix("file:").unwrap_or(name);
@@ -242,7 +242,7 @@ fn heading(name: &str, unit: &str) -> String {
     quoted(&if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") })
 }
 
-/// A field of CSV: in quotes where it needs them.
+/// A CSV field, in quotes if necessary.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -250,7 +250,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The shortest number that is the same to nine digits.
+/// The shortest number that is equal to nine digits.
 fn plain(value: f64) -> String {
     let digits = format!("{value:.8e}");
     digits.parse::<f64>().map_or(digits, |value| value.to_string())

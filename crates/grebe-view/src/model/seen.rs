@@ -1,4 +1,4 @@
-//! What was seen: the newest picture, what was counted over pictures, and the words for it.
+//! The newest picture, statistics over pictures, and the texts about them.
 
 mod cpu;
 pub(crate) mod hud;
@@ -17,36 +17,36 @@ use crate::data::status::{GapPlaces, SourceStatus};
 use cpu::CpuMeter;
 use hud::Hud;
 
-/// What came of the stream so far, as far as it is shown.
+/// The visible state of the stream.
 pub(crate) struct Seen {
     pub(crate) picture: Picture,
-    /// One that came, and is not shown yet.
+    /// A new picture that is not shown yet.
     pub(super) next: Option<Picture>,
     pub(crate) hud: Hud,
-    /// In which place the gaps were lost.
+    /// The places of the losses.
     pub(super) gap_places: GapPlaces,
-    /// What the stream said of itself, as far as the lanes know it.
+    /// The description that the lanes have.
     pub(super) heard: Option<Arc<Description>>,
-    /// Since the view changed.
+    /// Statistics since the view changed.
     pub(super) statistics: PerLane<MeasurementStatistics>,
-    /// The last measurement that is in the statistics, and of which span.
+    /// The last measurement in the statistics, and its span.
     pub(super) counted: (u64, f64),
-    /// When the words around the picture were made; 0: they are due.
+    /// When the texts around the picture were made; 0: they must be made again.
     pub(super) hud_made_ns: u64,
-    /// What the source said when the words were made.
+    /// The source's notice at that time.
     pub(super) told: Option<String>,
-    /// Senders to the same port that were told of.
+    /// Other senders to the same port that were already reported.
     pub(super) told_senders: Vec<SocketAddr>,
-    /// Pictures taken, and since when.
+    /// Number of pictures, and the start of the count.
     pub(super) taken: (u32, u64),
     pub(super) pictures_per_s: f64,
     pub(super) cpu: CpuMeter,
-    /// Part of one core that this process uses.
+    /// CPU usage of this process, as a part of one core.
     pub(super) cpu_part: Option<f64>,
 }
 
 impl Seen {
-    /// Before the first picture.
+    /// The state before the first picture.
     pub(super) fn new(status: &SourceStatus) -> Seen {
         let picture = Picture::waiting();
         Seen {
@@ -80,7 +80,7 @@ impl Seen {
         self.counted = (count, span);
     }
 
-    /// The costs of this scope: processor and history.
+    /// The costs of this scope: CPU and memory.
     pub(super) fn costs(&self) -> String {
         let history = Engineering::new(self.picture.memory_bytes as f64, "B");
         match self.cpu_part {

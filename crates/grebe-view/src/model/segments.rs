@@ -6,7 +6,7 @@ use crate::data::picture::Picture;
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     pub(crate) list: Vec<Pin>,
-    /// Pins made so far, for their labels.
+    /// Number of pins so far, for their labels.
     made: u32,
 }
 
@@ -20,10 +20,10 @@ pub(crate) struct Pin {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Segment {
     pub(crate) at: f64,
-    /// `None` where newer triggers will push it out of the list.
+    /// `None` for a trigger that newer ones will push out of the list.
     pub(crate) label: Option<String>,
     pub(crate) is_shown: bool,
-    /// Whether the history still reaches back to it.
+    /// Whether the history still covers it.
     pub(crate) is_there: bool,
 }
 
@@ -94,7 +94,7 @@ mod tests {
         let second = picture.triggers[picture.triggers.len() - 2];
         model.controls.time.hold_trigger(&picture, second, 0.5);
         show(&mut model);
-        // The stream went on: the newest trigger is another, which may be on the screen as well.
+        // The stream continued: the newest trigger is another, which may also be visible.
         assert_ne!(model.seen.picture.trigger.unwrap().at, Some(second));
         let part = model.trigger_marks().part.unwrap();
         let at = model.seen.picture.left_index + part * model.seen.picture.span_samples;

@@ -1,4 +1,4 @@
-//! What a person has set, as a file: the next scope goes on from there.
+//! The settings of a scope as a file, so that the next scope can continue.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -35,26 +35,26 @@ pub struct Session {
     cursors: Option<[f64; 2]>,
     #[serde(deserialize_with = "lenient")]
     value_cursors: Option<[f64; 2]>,
-    /// Of the spectrum, as parts of the rate.
+    /// Visible part of the spectrum, as parts of the rate.
     #[serde(deserialize_with = "lenient")]
     markers: Option<[f64; 2]>,
-    /// Lowest and highest level of the waterfall's colours, in decibels; none: by the noise floor.
+    /// Lowest and highest level of the waterfall's colours, in decibels; none: automatic, from the noise floor.
     #[serde(deserialize_with = "lenient")]
     levels: Option<(f64, f64)>,
     measure: bool,
-    /// Which measurements stand in the table, by the names of `--measure json`; none: the usual.
+    /// Measurements of the table, by the names of `--measure json`; none: the default.
     #[serde(deserialize_with = "lenient")]
     quantities: Option<Vec<String>>,
-    /// The lane that delay and phase count from; none: the first.
+    /// Reference lane for delay and phase; none: the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<LaneId>,
     show: Show,
     trigger: TriggerToml,
     spectrum: SpectrumToml,
     math: MathToml,
-    /// Channels that are not shown, from 1.
+    /// Hidden channels, from 1.
     hidden: Vec<usize>,
-    /// Parts of complex channels that are shown, by name; none: I and Q.
+    /// Visible parts of complex channels, by name; none: I and Q.
     #[serde(deserialize_with = "lenient")]
     parts: Option<Vec<String>>,
     lanes: Vec<LaneToml>,
@@ -63,7 +63,7 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct TriggerToml {
-    /// None: what suits the span.
+    /// None: depends on the span.
     #[serde(deserialize_with = "lenient")]
     mode: Option<TriggerMode>,
     #[serde(deserialize_with = "lenient")]
@@ -76,7 +76,7 @@ struct TriggerToml {
     lf_reject: bool,
     hf_reject: bool,
     noise_reject: bool,
-    /// Corner of either; none: two cycles per screen of LF reject, a hundred of HF reject.
+    /// Corner of either filter; none: two cycles per screen for LF reject, a hundred for HF reject.
     corner_hz: Option<f64>,
     holdoff_s: f64,
     pulse_min_s: Option<f64>,
@@ -122,7 +122,7 @@ struct LaneToml {
     color: Option<[u8; 3]>,
     per_division: Option<f64>,
     position: Option<f64>,
-    /// As `quantities` of all channels; none: as all.
+    /// As `quantities` of all channels; none: the same as all.
     #[serde(deserialize_with = "lenient")]
     quantities: Option<Vec<String>>,
 }
@@ -134,7 +134,7 @@ impl Default for LaneToml {
 }
 
 impl Session {
-    /// Reads a session. Missing settings are as in a new scope; unknown ones are ignored.
+    /// Reads a session. Missing settings have their defaults; unknown ones are ignored.
     ///
     /// # Errors
     /// [`Error::Session`], with the line and the field.
@@ -144,7 +144,7 @@ impl Session {
 
     /// The session as a file that people can read and edit.
     pub fn to_toml(&self) -> String {
-        // Numbers, strings and lists: TOML can express all of it.
+        // TOML can express numbers, strings and lists.
         toml::to_string(self).unwrap_or_default()
     }
 
@@ -209,7 +209,7 @@ impl Session {
         }
     }
 
-    /// Sets what the session says; a number out of range is as in a new scope.
+    /// Applies the settings; a number out of range keeps its default.
     pub(crate) fn restore(&self, controls: &mut Controls) {
         let is_positive = |value: &f64| value.is_finite() && *value > 0.0;
         controls.time.span = self.span_s.filter(is_positive);
@@ -220,7 +220,7 @@ impl Session {
         controls.levels = self.levels.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
         controls.is_measuring |= self.measure;
         let named = |names: &Vec<String>| QuantitySet::named(names);
-        // A lane that is none is passed over, as other nonsense is.
+        // An invalid lane is ignored, like other invalid values.
         let lanes = || self.lanes.iter().filter_map(|toml| Some((toml.lane.parse::<LaneId>().ok()?, toml)));
         let own = lanes().filter_map(|(lane, toml)| Some((lane, named(toml.quantities.as_ref()?))));
         controls.measured.set(self.quantities.as_ref().map(named), own);
@@ -317,7 +317,7 @@ impl LaneToml {
     }
 }
 
-/// Reads a name; one that is not known is as in a new scope.
+/// Reads a name; an unknown one becomes the default.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
     Ok(toml::Value::deserialize(from)?.try_into().unwrap_or_default())
 }

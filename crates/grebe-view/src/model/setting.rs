@@ -1,8 +1,8 @@
-//! What can be chosen from a list.
+//! Settings with a list of values.
 
 use serde::{Deserialize, Serialize};
 
-/// A setting that can be more than two things.
+/// A setting with more than two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Setting {
@@ -14,37 +14,37 @@ pub(crate) enum Setting {
     /// The trigger's place on the screen: a tenth, the middle, nine tenths.
     TriggerPlace,
     Quantities,
-    /// The lane that delay and phase count from.
+    /// The reference lane for delay and phase.
     Against,
-    /// Which parts of complex channels have lanes.
+    /// The parts of complex channels with lanes.
     Parts,
     TransformSize,
     Weighting,
     Averages,
-    /// Where a marker of the spectrum goes.
+    /// Targets of a marker.
     Marker,
     Math,
-    /// What is drawn to the right (0) and upwards (1), one over the other.
+    /// The lane on the horizontal (0) or the vertical (1) axis of the X-Y plot.
     XyInput(usize),
     /// The channel of the first (0) or the second (1) input of the math channel.
     MathInput(usize),
-    /// What is searched, and where.
+    /// Type of event and lane of the search form.
     FindKind,
     FindLane,
     Wave,
-    /// Which of the sources that are served is shown.
+    /// The visible source of those that are served.
     Source,
-    /// What to do with annotations, and each of them to go to.
+    /// Commands for annotations, and the annotations themselves.
     Annotations,
 }
 
 impl Setting {
-    /// Whether several lines can be set at once.
+    /// Whether several lines can be on at once.
     pub(crate) fn is_many(self) -> bool {
         matches!(self, Setting::Quantities | Setting::Parts)
     }
 
-    /// Whether its lines do something, as often as they are chosen.
+    /// Whether its lines are commands, which can repeat.
     pub(crate) fn is_deed(self) -> bool {
         matches!(self, Setting::Marker | Setting::Annotations)
     }

@@ -1,4 +1,4 @@
-//! What was measured of the channels' signals, as rows of a table.
+//! Signal measurements of the channels, as rows of a table.
 
 use grebe_scope::Engineering;
 
@@ -7,7 +7,7 @@ use crate::model::readout::Row;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
-    /// A row a channel, under [`SIGNAL_COLUMNS`]; empty where nothing is measured, or no spectrum is shown.
+    /// One row per channel, under [`SIGNAL_COLUMNS`]; empty without measurements or without a spectrum.
     pub(crate) fn signal_rows(&self) -> Vec<Row> {
         self.seen.picture.signals.iter().map(|measured| self.signal_row(measured)).collect()
     }
@@ -39,7 +39,7 @@ impl ViewModel {
     }
 }
 
-/// Of the whole signal; of the shown part of the spectrum; of its highest tone.
+/// Of the whole signal, of the visible part of the spectrum, and of its highest tone.
 pub(crate) const SIGNAL_COLUMNS: [&str; 11] = [
     "",
     "power",

@@ -1,4 +1,4 @@
-//! The other sources that are served beside the one that is shown.
+//! The other sources of the same server.
 
 use std::sync::mpsc::TryRecvError;
 
@@ -22,7 +22,7 @@ impl ViewModel {
         menu.names.iter().enumerate().map(entry).collect()
     }
 
-    /// Begins to open another source, which takes the place of this one when it is there; the source that is chosen last does.
+    /// Starts to open another source, which replaces this one when it is ready. The last selection counts.
     pub(super) fn show_source(&mut self, place: usize) {
         let Some(menu) = &self.options.sources else { return };
         if place >= menu.names.len() {
@@ -36,20 +36,20 @@ impl ViewModel {
         self.open.opening.is_some()
     }
 
-    /// Says that another source is on its way, where one is.
+    /// A note that another source is being opened.
     pub(super) fn opening_words(&self) -> Option<String> {
         let (place, _) = self.open.opening.as_ref()?;
         let name = self.options.sources.as_ref().and_then(|menu| menu.names.get(*place))?;
-        Some(format!("going to {name} \u{2026}; what is shown is the source before, and & goes to another"))
+        Some(format!("going to {name} \u{2026}; showing the previous source; & goes to another"))
     }
 
-    /// Shows a source that was opened meanwhile, or says why it is not; whether anything became of it.
+    /// Shows a newly opened source, or the reason of the failure; returns whether there was a result.
     pub(super) fn look_at_opened(&mut self) -> bool {
         let Some((_, opened)) = &self.open.opening else { return false };
         let opened = match opened.try_recv() {
             Ok(opened) => opened,
             Err(TryRecvError::Empty) => return false,
-            Err(TryRecvError::Disconnected) => Err("what became of it was not said".into()),
+            Err(TryRecvError::Disconnected) => Err("the outcome is unknown".into()),
         };
         self.open.opening = None;
         match opened {

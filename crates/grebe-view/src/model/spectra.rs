@@ -1,4 +1,4 @@
-//! Spectra as columns, axes and words: all front ends draw them alike.
+//! Spectra as columns, axes and texts: the same in all front ends.
 
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
@@ -11,24 +11,24 @@ use crate::model::view_model::ViewModel;
 pub(crate) struct SpectrumTrace {
     pub(crate) channel: usize,
     pub(crate) columns: Vec<Column<f32>>,
-    /// The highest levels so far, if they are kept.
+    /// The highest levels so far, if peaks are held.
     pub(crate) hold: Vec<Column<f32>>,
 }
 
-/// What lies along the frequency axis.
+/// The frequency axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FrequencyAxis {
     /// The lowest and the highest frequency, as parts of the rate.
     band: (f64, f64),
     /// In hertz, where the rate is known; else 1.
     rate: f64,
-    /// The frequency that 0 stands for: what a receiver was tuned to.
+    /// The frequency of 0 on the axis: the receiver's centre frequency.
     centre: f64,
     unit: &'static str,
 }
 
 impl FrequencyAxis {
-    /// The frequency of a part of the rate.
+    /// Converts a part of the rate to a frequency.
     fn of_cycles(&self, cycles: f64) -> f64 {
         self.centre + cycles * self.rate
     }
@@ -40,7 +40,7 @@ impl FrequencyAxis {
 }
 
 impl ViewModel {
-    /// Every channel's levels, `columns` wide.
+    /// The levels of every channel, as `columns` columns.
     pub(crate) fn spectrum_traces(&self, columns: usize) -> Vec<SpectrumTrace> {
         let Some(view) = &self.seen.picture.spectrum else { return Vec::new() };
         let zoom = self.controls.spectrum_zoom;
@@ -69,12 +69,12 @@ impl ViewModel {
             _ => (1.0, "c/S"),
         };
         let told = self.seen.picture.description.as_ref().and_then(|told| told.centre_frequency_hz);
-        // Only I and Q have their zero where the receiver is tuned to.
+        // Only for I and Q does 0 mean the receiver's centre frequency.
         let centre = told.filter(|hz| hz.is_finite() && is_two_sided && unit == "Hz").unwrap_or(0.0);
         FrequencyAxis { band: band(is_two_sided), rate, centre, unit }
     }
 
-    /// Shows the part of the spectrum that was asked for, once it is known where it lies.
+    /// Shows the requested part of the spectrum, once its place is known.
     pub(super) fn zoom_to_band(&mut self) {
         if self.seen.picture.stream.is_none_or(|stream| stream.rate_hz <= 0.0) {
             return;
@@ -91,11 +91,11 @@ impl ViewModel {
         }
     }
 
-    /// When the last row of the waterfall begins and the first ends, on the time axis of the lanes.
+    /// On the time axis of the lanes: the start of the waterfall's last row and the end of its first.
     pub(crate) fn waterfall_times(&self) -> Option<ValueRange> {
         let waterfall = self.seen.picture.spectrum.as_ref()?.waterfall.as_ref()?;
         let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
-        // Rows lie on multiples of their length, the first where the newest sample is.
+        // Rows are aligned to multiples of their length; the first contains the newest sample.
         let row = waterfall.span_samples / rows as f64;
         let newest =
             (self.seen.picture.right_index().min(self.seen.picture.next_index as f64) / row).ceil() * row;
@@ -104,7 +104,7 @@ impl ViewModel {
         Some(ValueRange { bottom: top - waterfall.span_samples / rate, top })
     }
 
-    /// What a person should know of the waterfall's levels: what they are the highest of, and which part is not there.
+    /// Notes about the waterfall's levels: the number of transforms in them, and the missing part.
     pub(crate) fn waterfall_words(&self) -> Option<String> {
         let view = self.seen.picture.spectrum.as_ref()?;
         let waterfall = view.waterfall.as_ref()?;
@@ -112,27 +112,30 @@ impl ViewModel {
         let (count, is_missing) =
             (rows.len(), |row: &[f32]| row.iter().all(|level| *level == f32::NEG_INFINITY));
         let missing = rows.rev().take_while(|row| is_missing(row)).count();
-        // Before there were as many samples as a transform has, nothing is missing.
+        // Until there are enough samples for a transform, nothing is missing.
         let row = waterfall.span_samples / count.max(1) as f64;
         let right = self.seen.picture.right_index().min(self.seen.picture.next_index as f64);
         let first = self.seen.picture.oldest_index as f64 + view.transform_size().min(ROW_SIZE_MAX) as f64;
         let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
         let missing = (missing + there).saturating_sub(count);
         let not_held = (missing > 0).then(|| {
-            format!("the oldest {} %: samples are no longer held singly", (missing * 100).div_ceil(count))
+            format!(
+                "the oldest {} %: single samples are no longer in memory",
+                (missing * 100).div_ceil(count)
+            )
         });
         let words: Vec<String> = waterfall.words().into_iter().chain(not_held).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Where a frequency, as a part of the rate, stands in the shown part of the spectrum: 0.0 left edge, 1.0 right edge.
+    /// Place of a frequency (a part of the rate) in the visible part of the spectrum: 0.0 left edge, 1.0 right edge.
     pub(crate) fn part_of_cycles(&self, cycles: f64) -> f64 {
         let (low, high) = self.frequencies().band;
         let (from, to) = self.controls.spectrum_zoom;
         ((cycles - low) / (high - low) - from) / (to - from)
     }
 
-    /// The range of levels: full scale near the top, a margin below the noise floor.
+    /// The range of levels, from a margin below the noise floor to a little above full scale.
     pub(crate) fn spectrum_range(&mut self) -> ValueRange {
         let floor = self.seen.picture.spectrum.as_ref().map(|view| {
             let floors = view.channels.iter().map(|spectrum| floor_dbfs(&spectrum.dbfs));
@@ -141,7 +144,7 @@ impl ViewModel {
         let bottom = &mut self.controls.spectrum_bottom_db;
         if let Some(floor) = floor {
             let wanted = (((floor - 6.0) / 20.0).floor() * 20.0).clamp(-140.0, -60.0);
-            // Lower at once, higher only by 40 dB: a floor that moves a little does not move the picture.
+            // Extend at once, but shrink only by 40 dB, so that a floor that moves a little does not move the picture.
             if wanted < *bottom || wanted >= *bottom + 40.0 {
                 *bottom = wanted;
             }
@@ -150,7 +153,7 @@ impl ViewModel {
         ValueRange { bottom: *bottom, top: 6.0 }
     }
 
-    /// The levels of the waterfall's colours: as they are set, or from a little below its noise floor to its highest level.
+    /// The levels of the waterfall's colours: fixed, or from a little below its noise floor to its highest level.
     pub(crate) fn waterfall_range(&mut self) -> ValueRange {
         let view = self.seen.picture.spectrum.clone();
         let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
@@ -161,7 +164,7 @@ impl ViewModel {
             let step = |db: f64| (db / LEVEL_STEP_DB).floor() * LEVEL_STEP_DB;
             let bottom = step(f64::from(floor_dbfs(&levels)) - 3.0).clamp(-190.0, 0.0);
             let top = (step(f64::from(highest)) + LEVEL_STEP_DB).max(bottom + LEVELS_DB_MIN);
-            // Wider at once, narrower by two steps: what moves a little does not change all colours.
+            // Extend at once, but shrink only by two steps, so that small changes keep the colours.
             let stays = |wanted: f64, now: f64| (0.0..2.0 * LEVEL_STEP_DB).contains(&(wanted - now));
             let is_first = number == 0;
             let keep = |stays: bool, now: f64, wanted: f64| if stays && !is_first { now } else { wanted };
@@ -176,7 +179,7 @@ impl ViewModel {
         self.controls.levels.unwrap_or(self.controls.levels_seen.1)
     }
 
-    /// The transform in words: `8192 samples, Hann, 3.05 kHz a line`.
+    /// The transform's settings: `8192 samples, Hann, 3.05 kHz a line`.
     pub(crate) fn spectrum_words(&self) -> String {
         let Some(view) = &self.seen.picture.spectrum else { return "no samples yet".into() };
         let rate_hz = self.seen.picture.stream.map_or(0.0, |stream| stream.rate_hz);
@@ -205,12 +208,13 @@ impl ViewModel {
         rows.collect()
     }
 
-    /// A frequency, as a part of the rate, in words: where a receiver is tuned to one, absolute, and to a thousandth of the rate.
+    /// Formats a frequency (a part of the rate): absolute if the receiver's frequency is known, to a thousandth of
+    /// the rate.
     pub(crate) fn frequency_words(&self, cycles: f64) -> String {
         self.frequency_text(self.frequency_of(cycles))
     }
 
-    /// The same of a frequency as the axis has it.
+    /// The same for a frequency on the axis.
     pub(super) fn frequency_text(&self, value: f64) -> String {
         let axis = self.frequencies();
         let digits = match axis.centre {
@@ -223,7 +227,7 @@ impl ViewModel {
         }
     }
 
-    /// The frequency that a part of the rate stands for on the axis, and the other way around.
+    /// Converts between a part of the rate and a frequency on the axis.
     pub(super) fn frequency_of(&self, cycles: f64) -> f64 {
         self.frequencies().of_cycles(cycles)
     }
@@ -242,7 +246,7 @@ impl ViewModel {
         self.frequencies().band
     }
 
-    /// Moves and zooms the frequency axis: `at` (0.0 left edge, 1.0 right edge) keeps its frequency.
+    /// Moves and zooms the frequency axis: the frequency at `at` (0.0 left edge, 1.0 right edge) stays in place.
     pub(crate) fn zoom_spectrum(&mut self, factor: f64, at: f64) {
         let (from, to) = self.controls.spectrum_zoom;
         let width = ((to - from) * factor).clamp(1e-4, 1.0);
@@ -250,7 +254,7 @@ impl ViewModel {
         self.controls.spectrum_zoom = (from, from + width);
     }
 
-    /// Moves the frequency axis by a part of what is shown.
+    /// Moves the frequency axis by a part of the visible range.
     pub(crate) fn pan_spectrum(&mut self, part: f64) {
         let (from, to) = self.controls.spectrum_zoom;
         let width = to - from;
@@ -260,10 +264,10 @@ impl ViewModel {
 }
 
 const LEVEL_STEP_DB: f64 = 5.0;
-/// Less would make colours of noise.
+/// A smaller range would show noise in all colours.
 const LEVELS_DB_MIN: f64 = 30.0;
 
-/// A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few.
+/// Converts a part of a spectrum to columns: extremes if a column has many lines, interpolated if it has few.
 fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column<f32>> {
     let Some(last) = dbfs.len().checked_sub(1).filter(|&last| last > 0) else { return Vec::new() };
     let line = |place: usize| (from + (to - from) * place as f64 / columns as f64) * last as f64;
@@ -296,7 +300,7 @@ mod tests {
     use crate::model::options::ViewOptions;
     use crate::testing::batch;
 
-    /// Four seconds at 16,384 Hz, a burst of which stands at 3 s; the trigger is at the right edge or in the middle.
+    /// Four seconds at 16,384 Hz with a burst at 3 s; the trigger is at the right edge or in the middle.
     fn model() -> ViewModel {
         let (mut feed, link) = ScopeFeed::new(4 << 20);
         let value = |_: usize, index: u64| {
@@ -319,7 +323,7 @@ mod tests {
         let mut model = model();
         for is_held in [false, true] {
             if is_held {
-                // Time counts from elsewhere: half a second before the burst.
+                // Time counts from another zero: half a second before the burst.
                 let picture = model.seen.picture.clone();
                 model.controls.time.hold_trigger(&picture, 40_960.0, 0.6);
             }
@@ -343,7 +347,7 @@ mod tests {
                 .collect();
             let row = times.height() / count;
             let row_at = times.top - (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * row;
-            // Rows before and after have a part of it.
+            // The rows before and after contain a part of it.
             assert!((lane_at - row_at).abs() <= 4.0 * row, "{is_held}: {lane_at} s and {row_at} s");
             let expected = if is_held { 0.5156 } else { -0.984 };
             assert!((lane_at - expected).abs() < 0.05, "{is_held}: {lane_at}");

@@ -1,23 +1,23 @@
-//! How a scope stands beside others on one axis of time.
+//! Relation of a scope to others on a common time axis.
 
 use super::seen::hud::{Item, Tone};
 
-/// How a scope stands on the common axis.
+/// Relation of a scope to the common axis.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     pub(super) place: Place,
-    /// Whether a picture is wanted although nothing of what is asked for has changed.
+    /// Whether a new picture is needed although the request is the same.
     pub(super) wants_news: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Place {
-    /// There is no other one.
+    /// There is only this scope.
     #[default]
     Alone,
     Leads,
     Follows,
-    /// Nothing says how its times relate to those of the leader.
+    /// Its times have no known relation to those of the leader.
     Apart,
 }
 
@@ -26,7 +26,7 @@ impl Standing {
         self.place != Place::Alone
     }
 
-    /// What a person should know of it.
+    /// A note for the person.
     pub(super) fn words(&self) -> Option<Item> {
         let value = "not that of the others".to_owned();
         (self.place == Place::Apart).then_some(Item { label: "time axis", value, tone: Tone::Plain })

@@ -1,4 +1,4 @@
-//! What the stream says of its channels becomes the lanes', unless a person has set them; and the words for the rest of it.
+//! Applies the stream's description to the lanes, except where a person has set them, and makes texts of the rest.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::data::told::{Change, ChangeMark};
 use crate::data::trigger::TriggerSettings;
 
 impl ViewModel {
-    /// Takes over what the stream says, where that changed; returns whether it did.
+    /// Applies the description if it changed; returns whether it did.
     pub(super) fn hear(&mut self) -> bool {
         let now = self.seen.picture.description.clone();
         if self.seen.picture.stream.is_none()
@@ -39,7 +39,7 @@ impl ViewModel {
         };
         let (level_before, hysteresis_before) = (level(self), hysteresis(self));
         self.controls.lanes.hear(told);
-        // What was given in units is another count now.
+        // A hysteresis in units is now another number of counts.
         if hysteresis_before.is_some() && self.controls.trigger.settings.hysteresis == hysteresis_before {
             self.controls.trigger.settings.hysteresis = hysteresis(self);
         }
@@ -49,7 +49,7 @@ impl ViewModel {
         true
     }
 
-    /// Where the stream became another: the place in the picture (0.0 left edge, 1.0 right edge), and to what.
+    /// Changes of the description: the place in the picture (0.0 left edge, 1.0 right edge), and the new value.
     pub(crate) fn change_marks(&self) -> Vec<(f64, String)> {
         let of = |mark: &ChangeMark| {
             let part = (mark.index as f64 - self.seen.picture.left_index) / self.seen.picture.span_samples;
@@ -58,8 +58,8 @@ impl ViewModel {
         self.seen.picture.changes.iter().map(of).collect()
     }
 
-    /// Stretches of the picture of a recording that is still being copied, from 0 at the left edge to 1 at the right, with the part of
-    /// their samples that has come; `None` where it is all there.
+    /// While the recording is being copied: ranges of the picture, from 0 at the left edge to 1 at the right, with
+    /// the part of their samples that has arrived. `None` if it is complete.
     pub(crate) fn arrival_marks(&self) -> Option<Vec<([f64; 2], f32)>> {
         let cells = self.seen.picture.arrived.as_ref()?;
         let edge = |at: usize| at as f64 / cells.len() as f64;
@@ -73,7 +73,7 @@ impl ViewModel {
         Some(marks)
     }
 
-    /// How far times may be off: a stretch as long as that, where it can be seen; towards the right edge, where nothing else begins.
+    /// Uncertainty of the times, as a range of that length if it is visible; at the right edge, where it hides nothing.
     pub(super) fn uncertain_stretch(&self) -> Option<([f64; 2], String)> {
         let picture = &self.seen.picture;
         let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;
@@ -84,7 +84,7 @@ impl ViewModel {
         })
     }
 
-    /// The time of day in UTC of a sample, as wide as a cell of the cursors' table.
+    /// Time of day of a sample in UTC, as wide as a cell of the cursors' table.
     pub(crate) fn time_of_day_at(&self, index: f64) -> Option<String> {
         let (time, is_precise) = utc_of(&self.seen.picture, index)?;
         Some(time.strftime(if is_precise { "%H:%M:%S%.5f" } else { "%H:%M:%S%.3f" }).to_string())
@@ -100,7 +100,7 @@ fn change_words(change: Change) -> String {
     }
 }
 
-/// A pixel or two.
+/// One or two pixels.
 const SEEN_PART: f64 = 0.002;
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
             words.starts_with("record 100 \u{b7} udp://:5000|2 \u{d7} 1 kS/s, centre 433.92 MHz|"),
             "{words}"
         );
-        // The first sample is of a second after the reading, which was taken at 22:13:20.
+        // The first sample is one second after the reading at 22:13:20.
         assert!(words.contains("right edge 2023-11-14 22:13:22.000 UTC"), "{words}");
         let kept = Session::of(&model.controls).to_toml();
         assert!(!kept.contains("MLII") && kept.contains("chest"), "the next stream may say another: {kept}");
@@ -237,7 +237,7 @@ mod tests {
         model.controls.cursors.times = Some([-1.0, -0.5]);
         let rows = model.cursor_rows();
         assert_eq!(rows[1].cells[0], "UTC");
-        // The last column reaches beyond the newest sample.
+        // The last column extends beyond the newest sample.
         assert!(rows[1].cells[1].starts_with("22:13:21.00"), "{rows:?}");
     }
 }

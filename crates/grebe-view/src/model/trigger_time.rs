@@ -1,21 +1,21 @@
-//! The times of a trigger: how wide a pulse is, and how long a dropout; as they are typed and shown.
+//! The times of a trigger, as typed and as shown: pulse widths and dropouts.
 
 use grebe_scope::{Engineering, parse_quantity};
 
 use crate::data::trigger::{TriggerKind, TriggerSettings};
 use crate::data::viewport::DIVISIONS;
 
-/// The narrowest and the widest pulse that trigger.
+/// Minimum and maximum pulse width.
 type Pulse = (Option<f64>, Option<f64>);
 
-/// Reads `20u` (shorter), `1m..` (longer), `20u..1m` (between), and nothing: what the scope chooses.
+/// Parses `20u` (shorter), `1m..` (longer), `20u..1m` (between), and an empty text: the default.
 ///
 /// # Errors
 /// One line for a person.
 pub(super) fn parse_pulse(text: &str, unit: &str) -> Result<Pulse, String> {
     let time = |text: &str| {
         let time = parse_quantity(text, unit).filter(|time| *time > 0.0);
-        time.ok_or_else(|| format!("{} is no time: 20u and 1.5 ms are", text.trim()))
+        time.ok_or_else(|| format!("invalid time {}: use a value such as 20u or 1.5 ms", text.trim()))
     };
     let given = |text: &str| if text.trim().is_empty() { Ok(None) } else { time(text).map(Some) };
     let (min, max) = text.split_once("..").unwrap_or(("", text));
@@ -27,7 +27,7 @@ pub(super) fn parse_pulse(text: &str, unit: &str) -> Result<Pulse, String> {
     }
 }
 
-/// The same as it is typed.
+/// Formats it as typed.
 pub(super) fn pulse_text(min: Option<f64>, max: Option<f64>, unit: &str) -> String {
     let text = |time: Option<f64>| time.map_or(String::new(), |time| exact(time, unit));
     match (min, max) {
@@ -36,7 +36,7 @@ pub(super) fn pulse_text(min: Option<f64>, max: Option<f64>, unit: &str) -> Stri
     }
 }
 
-/// The time that a trigger waits for or measures, in words; empty where it has none. `span` is that of the screen.
+/// The time of a trigger, in words; empty if it has none. `span` is that of the screen.
 pub(super) fn time_words(settings: &TriggerSettings, span: f64, unit: &str) -> String {
     let show = |time: f64| Engineering::new(time, unit).digits(4).to_string();
     let division = span / DIVISIONS;

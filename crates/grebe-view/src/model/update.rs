@@ -1,4 +1,4 @@
-//! Takes over what is new: the picture, the statistics of its measurements, the words around it.
+//! Takes new state: the picture, the statistics of its measurements, the texts around it.
 
 use std::net::SocketAddr;
 
@@ -22,23 +22,23 @@ impl ViewModel {
         self.refresh_words() || is_new || was_opened
     }
 
-    /// Takes the newest picture, to be shown by [`show_next`](Self::show_next).
+    /// Takes the newest picture; [`show_next`](Self::show_next) shows it.
     pub(super) fn take_next(&mut self) {
         self.seen.next = self.link.take().or(self.seen.next.take());
     }
 
-    /// Shows the picture that was taken last; returns whether there is one.
+    /// Shows the last taken picture; returns whether there was one.
     pub(super) fn show_next(&mut self) -> bool {
         let next = self.seen.next.take();
         let is_new = next.is_some();
         if let Some(mut picture) = next {
-            // What a lane measures without a scale of its own is in counts: that of a first picture, which was asked for before its
+            // Measurements without a scale are in counts: those of a first picture, which was requested before its
             // lanes were known. The math lane follows from its inputs.
             if let Some(asked) = picture.answers.as_ref().and_then(|answered| answered.measure.clone()) {
                 let is_scaled = |lane: LaneId| lane.is_math() || asked.get(lane).is_some();
                 picture.measured.retain(|measured| is_scaled(measured.lane));
             }
-            // The words follow at once if the span changed, or if they were not being renewed.
+            // The texts follow at once if the span changed, or if they were not being updated.
             if picture.span_samples != self.seen.picture.span_samples || self.seen.hud.state != RunState::Live
             {
                 self.seen.hud_made_ns = 0;
@@ -59,7 +59,7 @@ impl ViewModel {
         is_new
     }
 
-    /// Takes over what is said beside the picture; returns whether anything visible has changed.
+    /// Updates the texts around the picture; returns whether anything visible changed.
     pub(super) fn refresh_words(&mut self) -> bool {
         let was_answered = self.take_samples();
         let was_kept = self.look_at_kept();
@@ -69,7 +69,7 @@ impl ViewModel {
         self.refresh_hud() || was_opened || was_answered || was_kept || was_found || is_list_closed
     }
 
-    /// Takes samples that the history was asked for; returns whether any came.
+    /// Takes samples from the history; returns whether any arrived.
     fn take_samples(&mut self) -> bool {
         let Some(extract) = self.link.take_extract() else { return false };
         match self.open.asked.take() {
@@ -80,13 +80,13 @@ impl ViewModel {
         true
     }
 
-    /// Renews the words a few times per second: digits that change at every frame cannot be read.
+    /// Updates the texts a few times per second: digits that change with every frame are unreadable.
     fn refresh_hud(&mut self) -> bool {
         let now_ns = monotonic_ns();
         let status = (self.options.status)();
         let state = RunState::of(&self.seen.picture, &status, self.controls.time.is_held(), now_ns);
         let is_due = now_ns.saturating_sub(self.seen.hud_made_ns) >= HUD_INTERVAL_NS;
-        // Digits of a signal that stands stay as they are; what its source says does not.
+        // Digits of a still signal stay, but the source's notice may change.
         let is_moving =
             state == RunState::Live || self.seen.hud_made_ns == 0 || status.notice != self.seen.told;
         if state == self.seen.hud.state && !(is_due && is_moving) {
@@ -96,7 +96,7 @@ impl ViewModel {
         true
     }
 
-    /// Renews the words now.
+    /// Updates the texts now.
     pub(crate) fn renew_hud(&mut self, now_ns: u64) {
         self.seen.count_pictures(now_ns);
         let status = (self.options.status)();
@@ -122,10 +122,10 @@ impl ViewModel {
         self.seen.hud_made_ns = now_ns;
     }
 
-    /// Says once that somebody else sends to the same port: the counter goes on to say how much.
+    /// Reports another sender to the same port once; the counter shows the amount.
     fn look_for_second_sender(&mut self, status: &SourceStatus) {
         if status.second_sender.is_none() {
-            // Whoever was left out has become the sender, or it is another source.
+            // The ignored sender has become the stream's sender, or the source is new.
             self.open.message.take_if(|(text, _)| text.ends_with(LEFT_OUT));
         }
         let Some(from) = status.second_sender.filter(|_| status.foreign_datagrams > 0) else { return };
@@ -133,7 +133,7 @@ impl ViewModel {
             return;
         }
         self.seen.told_senders.push(from);
-        // An IPv4 sender has an IPv6 address at a socket that takes both.
+        // A dual-stack socket sees an IPv4 sender under an IPv6 address.
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         self.say(format!("{from}{LEFT_OUT}"));
     }
@@ -183,18 +183,18 @@ impl ViewModel {
         }
     }
 
-    /// How far the signal goes back before it triggers again, and in which unit.
+    /// The hysteresis and its unit.
     pub(crate) fn trigger_hysteresis(&self, trigger: &TriggerView) -> (f64, String) {
         let setup = self.setup(trigger.settings.lane);
         (trigger.hysteresis * setup.scale.abs(), setup.unit)
     }
 }
 
-/// What is said of a second sender.
-const LEFT_OUT: &str = " sends to this port too, and is left out";
-/// Senders to one port that are told of.
+/// End of the message about a second sender.
+const LEFT_OUT: &str = " also sends to this port, and is ignored";
+/// Maximum senders to report.
 const TOLD_MAX: usize = 8;
-/// How often the words change at most.
+/// Minimum interval between updates of the texts.
 const HUD_INTERVAL_NS: u64 = 150_000_000;
 /// How long a message is shown.
 const MESSAGE_NS: u64 = 6_000_000_000;
@@ -225,7 +225,7 @@ mod tests {
         assert!(text.starts_with("10.0.0.7:4000 "), "{text}");
         assert_eq!(told(status(9999, "[::ffff:10.0.0.7]:4000")), None, "once");
         assert!(told(status(9999, "10.0.0.8:4000")).is_some(), "a third is another one");
-        // Its stream is shown now: nothing goes on saying that it is left out.
+        // Its stream is shown now, so the message about it must disappear.
         model.look_for_second_sender(&status(9999, "10.0.0.9:4000"));
         assert!(model.open.message.is_some());
         model.look_for_second_sender(&SourceStatus { foreign_datagrams: 9999, ..SourceStatus::default() });

@@ -7,7 +7,7 @@ use grebe_scope::step_125_up;
 pub struct VerticalScale {
     /// Units per division; a lane has eight.
     pub per_division: f64,
-    /// Where 0 lies, in divisions above the middle.
+    /// Position of 0, in divisions above the middle.
     pub position: f64,
 }
 
@@ -67,7 +67,7 @@ impl ValueRange {
         ValueRange { bottom: at(-half), top: at(half) }
     }
 
-    /// Levels in decibels that can be told apart; `None`: they cannot.
+    /// A range of decibel levels, if they differ by at least 1 dB.
     pub(crate) fn of_levels(bottom: f64, top: f64) -> Option<ValueRange> {
         (bottom.is_finite() && top.is_finite() && top >= bottom + 1.0).then_some(ValueRange { bottom, top })
     }
@@ -77,7 +77,7 @@ impl ValueRange {
         self.bottom + part * self.height()
     }
 
-    /// The part of the height that a value lies at.
+    /// The part of the height at which a value lies.
     pub(crate) fn part_of(&self, value: f64) -> f64 {
         (value - self.bottom) / self.height()
     }

@@ -1,4 +1,4 @@
-//! What the front ends have in common: the settings, what was seen, what is open.
+//! The state that all front ends share: settings, visible state, open dialogs.
 
 use std::sync::Arc;
 
@@ -21,24 +21,24 @@ use crate::data::trigger::TriggerView;
 use crate::data::viewport::{CountRange, DIVISIONS, Viewport};
 use crate::error::Error;
 
-/// One scope as a person sees and handles it, without the screen: every front end draws one.
+/// One scope without its screen: every front end draws one.
 pub(crate) struct ViewModel {
     pub(crate) link: ScopeLink,
     pub(crate) options: ViewOptions,
     pub(crate) controls: Controls,
     pub(crate) seen: Seen,
     pub(crate) open: Open,
-    /// How it stands on a common axis of time, where it is one of several.
+    /// Its relation to the common time axis, if it is one of several.
     pub(crate) standing: Standing,
     pub(crate) generator: Generator,
-    /// Cells of the plot of one lane over another, where the front end shows one.
+    /// Cells of the X-Y plot, if the front end shows one.
     pub(crate) xy_size: Option<(usize, usize)>,
-    /// Columns of the strip with all of the history, where the front end shows one.
+    /// Columns of the overview strip, if the front end shows one.
     pub(crate) overview_columns: Option<usize>,
     pub(super) draw_png: DrawPng,
 }
 
-/// Draws what the model shows as a PNG file of so many pixels. The model cannot know how: whoever shows it says.
+/// Draws the model as a PNG file of a given size. The front end provides it, because the model cannot draw.
 pub(crate) type DrawPng = fn(&mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error>;
 
 impl ViewModel {
@@ -60,7 +60,7 @@ impl ViewModel {
         model
     }
 
-    /// Asks for the picture that the settings describe, `columns` wide; returns whether another one will follow than before.
+    /// Requests the picture of the present settings, `columns` wide; returns whether another one will follow than before.
     pub(crate) fn request(&mut self, columns: usize) -> bool {
         if std::mem::take(&mut self.standing.wants_news) {
             self.link.request_anew(self.viewport(columns));
@@ -69,7 +69,7 @@ impl ViewModel {
         self.link.request(self.viewport(columns))
     }
 
-    /// The picture that the settings describe, `columns` wide.
+    /// The viewport of the present settings, `columns` wide.
     pub(crate) fn viewport(&self, columns: usize) -> Viewport {
         let mut viewport = self.controls.viewport(&self.seen.picture, columns);
         viewport.math = self.math_settings();
@@ -94,22 +94,22 @@ impl ViewModel {
         viewport
     }
 
-    /// The lanes that are asked for.
+    /// The requested lanes.
     fn lanes_shown(&self) -> impl Iterator<Item = LaneId> {
         self.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(self.controls.shown))
     }
 
-    /// The lane that keys work on.
+    /// The lane of the keys.
     pub(crate) fn selected(&self) -> LaneId {
         self.controls.selected(&self.seen.picture)
     }
 
-    /// The lane whose colour and name a channel has where all of it is meant.
+    /// The lane whose colour and name stand for the whole channel.
     pub(crate) fn channel_lane(&self, channel: usize) -> LaneId {
         self.seen.picture.stream.map_or(LaneId::real(channel), |stream| stream.first_lane(channel))
     }
 
-    /// The name of a channel where all of it is meant.
+    /// The name of a whole channel.
     pub(crate) fn channel_label(&self, channel: usize) -> String {
         self.controls.lanes.setup(LaneId::real(channel)).label(LaneId::real(channel))
     }
@@ -127,7 +127,7 @@ impl ViewModel {
     pub(crate) fn trigger_marks(&self) -> TriggerMarks {
         let Some(trigger) = self.seen.picture.trigger else { return TriggerMarks::default() };
         let time = &self.controls.time;
-        // A held picture stays with the trigger that it was held at, whatever came since.
+        // A held picture stays with its trigger, even when newer ones arrive.
         let held = Some(time.reference(&self.seen.picture))
             .filter(|at| time.held_trigger() == Some(*at) || self.seen.picture.triggers.contains(at));
         let at = if time.is_held() { held } else { trigger.at };
@@ -144,8 +144,8 @@ impl ViewModel {
         }
     }
 
-    /// The raw count that the trigger's level counts from: with LF reject, the mean of the visible samples, in place of the
-    /// wandering baseline.
+    /// The raw count from which the trigger's level counts: with LF reject, the mean of the visible samples, which
+    /// stands for the wandering baseline.
     pub(crate) fn level_zero(&self, trigger: &TriggerView) -> f64 {
         let lane = trigger.settings.lane;
         let shown = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
@@ -159,7 +159,7 @@ impl ViewModel {
         (start, start + span, Ticks::with_step(start, start + span, span / DIVISIONS))
     }
 
-    /// The place of the lane that stands in front where all share one: the selected.
+    /// The place of the front lane, if all share one: the selected lane.
     pub(crate) fn front_lane(&self) -> usize {
         let selected = self.selected();
         self.seen.picture.lanes.iter().position(|data| data.lane == selected).unwrap_or(0)
@@ -173,7 +173,7 @@ impl ViewModel {
         self.controls.lanes.follow(data.lane, seen, resolution)
     }
 
-    /// Differences below it, in the lane's unit, mean nothing: a count of integers, and little beside the values of others.
+    /// The resolution of a lane in its unit: a count of integers, or a small part of the values.
     pub(crate) fn resolution(&self, lane: LaneId, setup: &ChannelSetup, seen: Option<ValueRange>) -> f64 {
         let is_float = self.seen.picture.stream.is_some_and(|stream| stream.format.is_float());
         if lane.part.is_sampled() && !is_float {
@@ -183,7 +183,7 @@ impl ViewModel {
         if height > 0.0 { height * 1e-6 } else { setup.scale.abs() * 1e-3 }
     }
 
-    /// The meaning of a lane's numbers in the current picture.
+    /// The meaning of a lane's numbers in the present picture.
     pub(crate) fn setup(&self, lane: LaneId) -> ChannelSetup {
         let shown = self.seen.picture.lanes.iter().find(|data| data.lane == lane);
         self.unresolved_setup(lane).resolved(shown.map_or(0.0, |data| data.mean))
@@ -202,7 +202,7 @@ impl ViewModel {
         }
     }
 
-    /// The setup of the math lane: it follows from its inputs, and changes from picture to picture.
+    /// The setup of the math lane, which depends on its inputs and changes from picture to picture.
     fn math_setup(&self, operation: MathOperation, own: &ChannelSetup) -> ChannelSetup {
         let inputs = self.math_inputs();
         let [a, b] = inputs.map(|lane| self.unresolved_setup(lane));
@@ -217,7 +217,7 @@ impl ViewModel {
         }
     }
 
-    /// The lanes that the math lane is computed of: of a complex stream I and Q, where real ones were chosen.
+    /// The inputs of the math lane; for a complex stream I and Q in place of real channels.
     pub(crate) fn math_inputs(&self) -> [LaneId; 2] {
         let [a, b] = self.controls.math_inputs;
         let is_complex = self.seen.picture.stream.is_some_and(|stream| stream.format.is_complex());
@@ -258,7 +258,7 @@ pub(crate) struct TriggerMarks {
 
 pub(crate) fn extremes(columns: &[Column<f32>], setup: &ChannelSetup) -> Option<ValueRange> {
     let visible = columns.iter().filter(|column| !column.is_empty());
-    // What is infinite has no place in a range.
+    // Infinite values do not belong to a range.
     let ends = visible.flat_map(|column| [column.min, column.max]).filter(|end| end.is_finite());
     let (min, max) = ends.fold((f32::MAX, f32::MIN), |(min, max), end| (min.min(end), max.max(end)));
     let (a, b) = (setup.value(min.into()), setup.value(max.into()));

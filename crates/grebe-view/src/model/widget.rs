@@ -1,4 +1,4 @@
-//! What can be pressed or typed into: every front end draws it in its own way.
+//! Buttons and fields, which each front end draws in its own way.
 
 use grebe_scope::Slope;
 use grebe_scope::raster::Color;
@@ -13,53 +13,53 @@ use crate::model::view_model::ViewModel;
 
 pub(crate) type Rgb = [u8; 3];
 
-/// What a press on a widget does.
+/// Effect of a press on a widget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Press {
     Act(Action),
-    /// Chooses a lane and opens its settings, or closes them.
+    /// Selects a lane and opens or closes its settings.
     Settings(LaneId),
-    /// Goes to a trigger of the list, to something that was found.
+    /// Goes to a trigger of the list, or to a search result.
     Trigger(f64),
     Found(usize),
-    /// Keeps a trigger in the list, or no longer.
+    /// Pins a trigger to the list, or unpins it.
     Pin(f64),
-    /// Goes to an annotation of the list, and chooses it.
+    /// Goes to an annotation of the list, and selects it.
     Annotation(usize),
-    /// The part of the signal that the trigger sees.
+    /// The filter before the trigger.
     Coupling(TriggerCoupling),
     EndFind,
-    /// Searches for what the form says; the direction that it says.
+    /// Starts a search with the form's values; toggles the form's direction.
     Find,
     FindSlope(Slope),
     /// The waveform of the generator.
     Wave(String),
-    /// Opens or closes what can be changed at the source.
+    /// Opens or closes the controls of the source.
     Source,
 }
 
-/// Words, a button, or a field.
+/// A label, a button, or a field.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Widget {
     pub(crate) words: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) title: String,
-    /// What a press does.
+    /// Effect of a press.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) act: Option<Press>,
-    /// Whether it cannot be pressed now.
+    /// Whether it is disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_off: bool,
-    /// Whether what it switches is on.
+    /// Whether the toggled setting is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) is_on: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) color: Option<Rgb>,
-    /// What is typed here is sent as this.
+    /// The field of the text typed here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) field: Option<Field>,
-    /// How it looks.
+    /// Its look.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) class: &'static str,
 }
@@ -81,7 +81,7 @@ impl Widget {
         Widget { is_on: Some(is_on), ..Widget::button(words, title, action) }
     }
 
-    /// A button that opens the list of what a setting can be.
+    /// A button that opens the list of a setting's values.
     pub(crate) fn choice(words: impl Into<String>, title: &str, setting: Setting) -> Widget {
         Widget { class: "choice", ..Widget::button(words, title, Action::Choices(setting)) }
     }

@@ -1,4 +1,4 @@
-//! One lane over another, as all front ends draw it.
+//! The X-Y plot: the same in all front ends.
 
 use grebe_scope::Engineering;
 
@@ -9,7 +9,7 @@ use crate::model::controls::Controls;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// An axis of the plot: what it shows, in the lane's unit.
+/// An axis of the plot, in the unit of its lane.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct XyAxis {
     pub(crate) lane: LaneId,
@@ -19,7 +19,7 @@ pub(crate) struct XyAxis {
 }
 
 impl Controls {
-    /// What is drawn to the right, and upwards.
+    /// The lanes on the horizontal and the vertical axis.
     pub(crate) fn xy_lanes(&self, picture: &Picture) -> [LaneId; 2] {
         let selected = self.selected(picture).channel;
         let usual = match picture.stream {
@@ -39,7 +39,7 @@ impl Controls {
 }
 
 impl ViewModel {
-    /// What the data side is asked for.
+    /// The request for the data side.
     pub(super) fn xy_settings(&self) -> Option<XySettings> {
         let size = self.xy_size.filter(|_| self.controls.show.xy)?;
         let rate_hz = self.seen.picture.stream?.rate_hz;
@@ -61,7 +61,8 @@ impl ViewModel {
         })
     }
 
-    /// Both axes of a plot of so many pixels. Where both are of one unit, it is as long on both: circles are round.
+    /// Both axes of a plot of `width` x `height` pixels. If both have the same unit, they have the same scale, so
+    /// that circles are round.
     pub(crate) fn xy_axes(&self, (width, height): (usize, usize)) -> [XyAxis; 2] {
         let of = |lane: LaneId| {
             let setup = self.setup(lane);
@@ -81,7 +82,7 @@ impl ViewModel {
         [x, y]
     }
 
-    /// What is plotted, in words.
+    /// Description of the plot.
     pub(crate) fn xy_words(&self) -> String {
         let [x, y] = self.controls.xy_lanes(&self.seen.picture).map(|lane| self.setup(lane).label(lane));
         let symbols =

@@ -1,4 +1,4 @@
-//! What a page says: JSON, an object with one key.
+//! Messages from a page: JSON, an object with one key.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::model::action::Action;
 use crate::model::fields::Field;
 use crate::model::widget::Press;
 
-/// A message of a page that was let in.
+/// A message of an accepted page.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Said {
@@ -16,37 +16,37 @@ pub(super) enum Said {
     Do(Numbered),
 }
 
-/// A deed with its number: pictures that follow from it bear that, or a later one.
+/// An action with its number. Pictures that show its effect carry this number or a later one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Numbered {
     pub(super) number: u64,
     pub(super) what: Deed,
 }
 
-/// What a person does on a page.
+/// An action of a person on a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Deed {
-    /// How large what is drawn is now.
+    /// The sizes of the page's drawing areas changed.
     Size(Sizes),
     /// A key, by its name.
     Key(String),
-    /// Shows a stretch: the sample index of its right edge, and samples.
+    /// Shows a range: the sample index of its right edge, and its length in samples.
     Show {
         ending: f64,
         samples: f64,
     },
-    /// A step of the time span around a part of the screen.
+    /// Steps the time span, around a part of the screen.
     Zoom {
         is_shorter: bool,
         at: f64,
     },
-    /// A finer or coarser scale of a lane.
+    /// Steps the scale of a lane.
     Scale {
         lane: LaneId,
         is_finer: bool,
     },
-    /// Drags the trigger's level: the part of its lane's height, from below.
+    /// Drags the trigger's level: the height in its lane, as a part from below.
     Level(f64),
     /// Drags the trigger's place, a time cursor, a value cursor.
     Place(f64),
@@ -58,16 +58,16 @@ pub(super) enum Deed {
         which: usize,
         at: f64,
     },
-    /// Drags a marker of the spectrum: to a part of what is shown.
+    /// Drags a marker of the spectrum to a part of its visible range.
     Marker {
         which: usize,
         at: f64,
     },
-    /// The shown part of the spectrum.
+    /// Sets the visible part of the spectrum.
     Frequencies(f64, f64),
-    /// The pointer is over this part of the plot, or nowhere.
+    /// The pointer is over this part of the plot, or outside.
     Hover(Option<f64>),
-    /// The answer that is typed into the open line.
+    /// The answer in the open prompt.
     Answer(String),
     Field {
         field: Field,
@@ -78,11 +78,11 @@ pub(super) enum Deed {
     Press(Press),
 }
 
-/// Sizes of what is drawn, in points; 0: it is not there.
+/// Sizes of the drawing areas, in points; 0: not visible.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Sizes {
-    /// Columns of the traces, and of the strip with all of the history.
+    /// Columns of the traces, and of the overview strip.
     pub(super) columns: usize,
     pub(super) overview: usize,
     /// Width and height.
@@ -92,11 +92,11 @@ pub(super) struct Sizes {
     pub(super) xy: (f32, f32),
 }
 
-/// An action that may come from anywhere, within what there is; `None`: not from here.
+/// Limits an action from a page; `None`: a page must not do it.
 pub(super) fn bounded(action: Action) -> Option<Action> {
     let steps = |steps: i32| steps.clamp(-STEPS_MAX, STEPS_MAX);
     match action {
-        // Closing the page ends it.
+        // Closing the page ends the session.
         Action::Quit => None,
         Action::Mark(by) => Some(Action::Mark(steps(by))),
         Action::Segment(by) => Some(Action::Segment(steps(by))),
@@ -112,5 +112,5 @@ pub(super) fn bounded(action: Action) -> Option<Action> {
 }
 
 const STEPS_MAX: i32 = 1000;
-/// Divisions.
+/// In divisions.
 const MOVES_MAX: f64 = 1e6;

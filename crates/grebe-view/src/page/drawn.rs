@@ -1,4 +1,4 @@
-//! What stands on the plot beside the columns: lanes in units, ticks, marks. It is told before its picture.
+//! Scales, ticks and marks of the plot, beside the columns. They are sent before their picture.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::model::lane_ticks::{LaneTicks, chip_words};
 use crate::model::view_model::ViewModel;
 use crate::model::widget::{Press, Rgb, Widget, rgb};
 
-/// All of it: places are parts of the plot, heights parts of a lane from its lower edge.
+/// Places are parts of the plot; heights are parts of a lane from its lower edge.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Drawn {
     lanes: Vec<Lane>,
     is_overlay: bool,
     front: usize,
     is_sinc: bool,
-    /// Words beside the densities; `None`: traces are drawn.
+    /// Text beside the densities; `None`: traces are drawn.
     density: Option<String>,
     ticks: Vec<(f64, String)>,
-    /// Where the stream became another, and what somebody said of stretches of it.
+    /// Places where the stream's description changed, with the new value.
     marks: Vec<(f64, String)>,
     notes: Vec<(f64, f64, String, Option<Rgb>)>,
     trigger: Option<f64>,
@@ -30,27 +30,27 @@ pub(super) struct Drawn {
     cursors: Vec<(f64, &'static str)>,
     value_cursors: Option<(LaneId, Vec<(f64, &'static str)>)>,
     lost: Vec<(f64, f64, String)>,
-    /// What a zoom leaves in its place, as a part of the plot; `None`: the pointer's.
+    /// The place that a zoom keeps, as a part of the plot; `None`: the pointer's.
     anchor: Option<f64>,
-    /// Samples on the screen after a step of the time span.
+    /// Visible samples after a step of the time span.
     shorter: f64,
     longer: f64,
-    /// What is there instead of traces.
+    /// The lines in place of missing traces.
     empty: Vec<String>,
 }
 
-/// A lane, in the order of the picture's.
+/// A lane, in the order of the picture's lanes.
 #[derive(Debug, PartialEq, Serialize)]
 struct Lane {
     lane: LaneId,
-    /// Its name with its scale, which opens its settings.
+    /// Its name and scale. A click opens its settings.
     chip: Widget,
     color: Rgb,
     is_clipped: bool,
     /// Height of a count: `shift + gain * count`.
     gain: f64,
     shift: f64,
-    /// Heights of lines, and whether they are that of zero; of labels.
+    /// Heights of lines, and whether each is the zero line; then heights of labels.
     lines: Vec<(f64, bool)>,
     labels: Vec<(f64, String)>,
 }
@@ -156,7 +156,7 @@ fn step(model: &ViewModel, step: fn(f64, f64) -> f64) -> f64 {
     step(model.controls.time.span_or(&model.seen.picture), rate_hz) * model.seen.picture.rate_or_one()
 }
 
-/// Stretches where samples are missing, with words.
+/// Ranges of missing samples, with words.
 fn lost(model: &ViewModel) -> Vec<(f64, f64, String)> {
     let (left, span) = (model.seen.picture.left_index, model.seen.picture.span_samples);
     let part = |index: u64| ((index as f64 - left) / span).clamp(0.0, 1.0);
@@ -167,13 +167,13 @@ fn lost(model: &ViewModel) -> Vec<(f64, f64, String)> {
         .collect()
 }
 
-/// A place that is the same from picture to picture where only the last digits of its arithmetic differ.
+/// Rounds a place, so that pictures that differ only in the last digits give the same text.
 pub(super) fn rounded(part: f64) -> f64 {
     (part * 1e6).round() / 1e6
 }
 
 const NAMES: [&str; 2] = ["A", "B"];
-/// Lower ones scroll, in points.
+/// In points. Smaller lanes scroll.
 const LANE_HEIGHT_MIN: f32 = 44.0;
-/// A narrower gap has no room for words.
+/// Narrower gaps have no room for words.
 const NAMED_MIN: f64 = 0.02;

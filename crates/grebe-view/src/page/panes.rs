@@ -1,4 +1,4 @@
-//! The panes beside the traces: spectrum, waterfall, one lane over another.
+//! The panes beside the traces: spectrum, waterfall, X-Y plot.
 
 use grebe_scope::Ticks;
 use serde::Serialize;
@@ -11,14 +11,14 @@ use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 use crate::model::widget::{Rgb, Widget, rgb};
 
-/// What spectra stand on.
+/// The axes of the spectra.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Spectrum {
     words: String,
     controls: Vec<Widget>,
-    /// The shown part of it.
+    /// Its visible part.
     zoom: (f64, f64),
-    /// Levels at the lower and the upper edge, as those of the spectra are.
+    /// Levels at the lower and the upper edge, in the spectra's unit.
     bottom: f64,
     top: f64,
     /// Heights from the lower edge.
@@ -39,7 +39,7 @@ struct Peak {
     color: Rgb,
 }
 
-/// What a waterfall stands on; its frequencies are those of the spectrum.
+/// The axes of a waterfall; its frequencies are those of the spectrum.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Waterfall {
     words: String,
@@ -51,11 +51,11 @@ pub(super) struct Waterfall {
     ages: Vec<(f64, String)>,
     /// Heights of the bar of levels.
     levels: Vec<(f64, String)>,
-    /// What is labelled: its left, right, upper and lower edge as parts of the waterfall from there, and its words.
+    /// Annotations: left, right, upper and lower edge as parts of the waterfall from its corner, and the text.
     marks: Vec<([f64; 4], String, Option<Rgb>)>,
 }
 
-/// What one lane over another stands on.
+/// The axes of an X-Y plot.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Xy {
     words: String,
@@ -66,7 +66,7 @@ pub(super) struct Xy {
     upwards: Vec<(f64, String)>,
 }
 
-/// The ticks of a range, as places from its lower end.
+/// The ticks of a range, as parts from its lower end.
 fn placed(range: ValueRange, ticks: &Ticks, unit: &str) -> Vec<(f64, String)> {
     ticks.values().map(|value| (rounded(range.part_of(value)), ticks.label(value, unit))).collect()
 }
@@ -166,7 +166,7 @@ impl Xy {
         let [x, y] = model.xy_axes(xy_cells(sizes).unwrap_or((1, 1)));
         let across = Ticks::new(x.range.bottom, x.range.top, (width / 90.0).clamp(2.0, 12.0) as u32);
         let upwards = Ticks::new(y.range.bottom, y.range.top, (height / 30.0).clamp(3.0, 10.0) as u32);
-        // Made for the axes of a moment ago, it stands where its values are.
+        // The axes may have changed since, so scale the cells to their values.
         let parts = |lane: LaneId, range: ValueRange, (low, high): (f64, f64)| {
             let setup = model.setup(lane);
             [low, high].map(|count| rounded(range.part_of(setup.value(count))))
@@ -186,7 +186,7 @@ impl Xy {
     }
 }
 
-/// Cells of the plot of one lane over another: one for two points, as what is finer is noise.
+/// Cells of the X-Y plot: one per two points, because finer ones show noise.
 pub(super) fn xy_cells(sizes: &Sizes) -> Option<(usize, usize)> {
     let (width, height) = sizes.xy;
     let cells = |points: f32| ((points / 2.0) as usize).clamp(1, 1024);

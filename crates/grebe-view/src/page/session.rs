@@ -1,4 +1,4 @@
-//! One page, as its server has it: its model, what it was told, and what it is sent next. No socket and no clock.
+//! The server's end of one page: its model, its texts, and the next messages. No socket and no clock.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Sender, channel};
@@ -29,47 +29,47 @@ use crate::model::view_model::ViewModel;
 use crate::model::widget::Press;
 use crate::png;
 
-/// A page that was let in.
+/// The session of an accepted page.
 pub struct PageSession {
     /// Carries pictures and pieces.
     far: FarSession,
-    /// Where the model believes its scope to be.
+    /// The model's scope, as the model sees it.
     side: FarSide,
     model: ViewModel,
     sizes: Sizes,
     hover: Option<f64>,
-    /// The newest deed, and the newest that led to another viewport.
+    /// The newest action, and the newest that changed the viewport.
     done: u64,
     asked: u64,
-    /// By its keys, all that it was told.
+    /// All texts sent so far, by key.
     told: Map<String, Value>,
     view: String,
     outgoing: VecDeque<FarMessage>,
-    /// A deed waits for what it does to be seen.
+    /// Whether an action waits for its visible effect.
     is_urgent: bool,
     status_ns: u64,
-    /// When a file was saved last.
+    /// Time of the last saved file.
     saved_ns: u64,
     shared: Arc<Shared>,
 }
 
-/// What the model's options reach.
+/// State that the model's options share with the session.
 #[derive(Default)]
 struct Shared {
     status: Mutex<SourceStatus>,
-    /// Files that a person saved, on their way.
+    /// Saved files that wait to be sent.
     files: Mutex<VecDeque<(String, Vec<u8>)>>,
-    /// Another source, counted from 0, that the page is to go to.
+    /// Another source, counted from 0, for the page to open.
     goes_to: Mutex<Option<usize>>,
-    /// What the model waits for then: the page connects anew, and nothing comes of it here.
+    /// The model's pending switch of sources. It gets no answer, because the page connects again.
     opened: Mutex<Option<Sender<Opened>>>,
-    /// What was changed at the source, in words.
+    /// Description of the last change to the source.
     changed: Arc<Mutex<Option<String>>>,
     now_ns: Mutex<u64>,
 }
 
 impl PageSession {
-    /// A page that looks at `link`, which is its own: [`ScopeLink::another`].
+    /// A session for one page. `link` is its own, from [`ScopeLink::another`].
     pub fn new(
         link: ScopeLink,
         greeting: &Greeting,
@@ -113,7 +113,7 @@ impl PageSession {
     /// Takes a message of the page.
     ///
     /// # Errors
-    /// It is none that there is, or there are too many: the page is to be sent away with these words.
+    /// If the message is unknown, or the page sends too many: close it with this reason.
     pub fn take(&mut self, text: &str, now_ns: u64) -> Result<(), Refusal> {
         self.far.admit(now_ns)?;
         *lock(&self.shared.now_ns) = now_ns;
@@ -131,13 +131,13 @@ impl PageSession {
         Ok(())
     }
 
-    /// What this page has changed at the source, in words for who sits there; once.
+    /// Takes the description of this page's last change to the source.
     pub fn take_changed(&mut self) -> Option<String> {
         lock(&self.shared.changed).take()
     }
 
-    /// What is to be sent now; to be called until there is nothing, whenever something came, the link woke, or at
-    /// [`wake_ns`](PageSession::wake_ns). `status` says what is known of the source.
+    /// The next message to send. Call it until `None`: after each message, each wake-up of the link, and at
+    /// [`wake_ns`](PageSession::wake_ns). `status` returns the state of the source.
     pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
         *lock(&self.shared.now_ns) = now_ns;
         if self.status_ns == 0 || now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS {
@@ -155,7 +155,7 @@ impl PageSession {
                 self.model.refresh();
                 let words = self.words(now_ns);
                 self.exchange();
-                // What a picture means goes before it.
+                // Axes and scales go before their picture.
                 self.outgoing.extend(words.is_some().then(|| FarMessage::Binary(bytes.clone())));
                 Some(words.unwrap_or(FarMessage::Binary(bytes)))
             }
@@ -164,16 +164,16 @@ impl PageSession {
         }
     }
 
-    /// When [`next`](PageSession::next) may have something although nothing happened.
+    /// When [`next`](PageSession::next) may have a message without another event.
     pub fn wake_ns(&mut self, now_ns: u64) -> u64 {
         let due_ns = if self.is_urgent { now_ns } else { self.far.told_due_ns(now_ns) };
         self.far.wake_ns(now_ns).min(due_ns.max(now_ns + WAKE_NS_MIN))
     }
 
-    /// Why the page is to be sent away: it takes nothing in.
+    /// Checks whether the page still reads.
     ///
     /// # Errors
-    /// In words for the person there.
+    /// If it does not: the reason, for the person there.
     pub fn check(&self, now_ns: u64) -> Result<(), Refusal> {
         self.far.check(now_ns)
     }
@@ -231,12 +231,12 @@ impl PageSession {
         self.model.refresh();
     }
 
-    /// Does what an action says, within what a page may.
+    /// Applies an action, within the rights of a page.
     fn act(&mut self, action: Action) {
         let now_ns = *lock(&self.shared.now_ns);
         let is_soon = now_ns.saturating_sub(self.saved_ns) < FILE_INTERVAL_NS && self.saved_ns > 0;
         match bounded(action) {
-            // Before anything is drawn or written: all pages are on one thread.
+            // Checked before anything is drawn or written, because all pages share one thread.
             Some(Action::Save(_) | Action::Keep) if is_soon => {
                 self.model.say("one file a second can be saved from here".into());
             }
@@ -250,7 +250,7 @@ impl PageSession {
         }
     }
 
-    /// What the model asks of its scope goes there, and samples that came from there to the model.
+    /// Forwards the model's requests to its scope, and samples from the scope to the model.
     fn exchange(&mut self) {
         if self.sizes.columns == 0 {
             return;
@@ -271,7 +271,7 @@ impl PageSession {
         }
     }
 
-    /// What is to be said before a picture: all that columns need, and where it is due, the rest.
+    /// The texts to send before a picture: always those that columns need, the rest when it is due.
     fn words(&mut self, now_ns: u64) -> Option<FarMessage> {
         let mut keys = keys_of(&Drawn::of(&mut self.model, &self.sizes));
         let is_due = self.is_urgent || now_ns >= self.far.told_due_ns(now_ns);
@@ -289,7 +289,7 @@ impl PageSession {
         keys.insert("asked".into(), self.asked.into());
         keys.retain(|key, value| self.told.get(key) != Some(value));
         if is_due {
-            // Also where nothing is new: it is looked at again after a pause.
+            // Also without news, so that the next check waits.
             self.far.note_words(0, now_ns);
         }
         if keys.is_empty() {
@@ -322,7 +322,7 @@ impl PageSession {
     }
 }
 
-/// The model's options: what it reaches is what this page may.
+/// The model's options: they define the rights of this page.
 fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Shared>) -> ViewOptions {
     let status = Arc::clone(shared);
     let mut options = ViewOptions::new(move || lock(&status.status).clone());
@@ -361,7 +361,7 @@ pub(super) fn setup_of(meaning: &ChannelMeaning) -> ChannelSetup {
     ChannelSetup { name, unit, scale, offset, ..ChannelSetup::default() }
 }
 
-/// A finder that begins a search after a pause only: a page may ask as often as it likes.
+/// A finder that pauses between searches, because a page may send any number of requests.
 fn unhurried(finder: Finder, shared: Arc<Shared>) -> Finder {
     let began_ns: Mutex<Option<u64>> = Mutex::default();
     Finder::new(move |sought| {
@@ -377,7 +377,7 @@ fn unhurried(finder: Finder, shared: Arc<Shared>) -> Finder {
     })
 }
 
-/// The keys that mean something, and what a page can show of some before their pictures come.
+/// The bound keys, and the effects that a page can show before the picture arrives.
 fn keys() -> Vec<(&'static str, &'static str)> {
     let ahead = |action| match action {
         Action::Shorter => "shorter",
@@ -392,13 +392,13 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn keys_of(words: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(words) {
         Ok(Value::Object(keys)) => keys,
-        // Names and numbers: it cannot fail.
+        // Names and numbers always serialize.
         _ => Map::new(),
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change leaves it valid, so a panic elsewhere does no harm.
+    // Every change leaves the state valid, so a panic elsewhere does no harm.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -17,18 +17,18 @@ use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
 use crate::testing::sine_batch;
 
-/// A page: what it was told, and what came.
+/// A page, with its received messages.
 struct Page {
     session: PageSession,
     shown: Map<String, Value>,
-    /// The keys of each message of words, and after which binary message it came.
+    /// The keys of each text message, and the number of binary messages before it.
     words: Vec<(usize, Vec<String>)>,
     pictures: usize,
     binary: usize,
     files: Vec<Vec<u8>>,
     went: Option<u64>,
     number: u64,
-    /// The number that the newest picture bears.
+    /// The number in the newest picture.
     answers: u64,
 }
 
@@ -88,7 +88,7 @@ impl Page {
         self.act(&json!({ "key": key }));
     }
 
-    /// Takes all that is to be sent now.
+    /// Takes all waiting messages.
     fn carry(&mut self) {
         let status = || SourceStatus { name: "udp://:5000".into(), ..SourceStatus::default() };
         while let Some(message) = self.session.next(monotonic_ns(), status) {
@@ -120,7 +120,7 @@ impl Page {
         }
     }
 
-    /// Until it shows something, while the source is idle.
+    /// Waits until the page meets a condition, while the source is idle.
     fn until(&mut self, feed: &mut ScopeFeed, what: &str, is_it: impl Fn(&Page) -> bool) {
         for _ in 0..2000 {
             feed.idle();
@@ -152,7 +152,7 @@ fn the_words_of_a_page_are_those_of_every_front_end() {
     let mut page = page(&link);
     page.key("v");
     page.until(&mut feed, "a table", |page| page.table("measurements").is_some());
-    // The same scope as the terminal has it.
+    // The same scope as in the terminal.
     let mut options = ViewOptions::new(SourceStatus::default);
     options.initial.channels = vec![crate::model::channel::ChannelSetup {
         name: "probe".into(),
@@ -177,7 +177,7 @@ fn the_words_of_a_page_are_those_of_every_front_end() {
     let lanes = page.shown["lanes"].as_array().unwrap().clone();
     assert_eq!(lanes.len(), 2);
     assert!(lanes[0]["chip"]["words"].as_str().unwrap().starts_with("1 probe  "), "{}", lanes[0]["chip"]);
-    // 10,000 counts are 10 V: they stand where the model has 10 V.
+    // 10,000 counts are 10 V, so both models draw them at 10 V.
     for place in 0..2 {
         model.range(place);
     }

@@ -1,4 +1,5 @@
-//! What is set, as lines that a page keeps: it says them again after a cut, and a link to a view holds them.
+//! The settings as lines of text that a page keeps. It sends them again after a reconnect, and a link to a view
+//! contains them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +8,14 @@ use crate::model::channel::ThemeChoice;
 use crate::model::session::Session;
 use crate::model::view_model::ViewModel;
 
-/// A session, and what a scope that is begun anew has not.
+/// A session, with the visible range that a new scope lacks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct View {
-    /// The sample index of the right edge, where the picture is held.
+    /// The sample index of the right edge, if the picture is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<f64>,
-    /// The shown part of the spectrum.
+    /// The visible part of the spectrum.
     #[serde(skip_serializing_if = "Option::is_none")]
     band: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +24,7 @@ struct View {
     session: Session,
 }
 
-/// What is set, where it is not as in a new scope: a line each, `trigger.kind = "pulse"` with a key that begins at its top.
+/// The settings that differ from a new scope, one per line: `trigger.kind = "pulse"` with the full key.
 pub(super) fn view_of(model: &ViewModel) -> String {
     let controls = &model.controls;
     let zoom = controls.spectrum_zoom;
@@ -55,7 +56,7 @@ fn differences(key: &str, now: &toml::Value, fresh: Option<&toml::Value>, lines:
     }
 }
 
-/// Sets what lines say; a line that means nothing is passed over. `is_light`: the theme, where they say none.
+/// Applies lines; invalid ones are ignored. `is_light` is the theme, if no line sets it.
 pub(super) fn restore(model: &mut ViewModel, lines: &str, is_light: bool) {
     let known = lines.lines().filter(|line| toml::from_str::<View>(line).is_ok());
     let text = known.take(LINES_MAX).collect::<Vec<_>>().join("\n");

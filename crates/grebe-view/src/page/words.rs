@@ -1,4 +1,4 @@
-//! Everything that is written around the pictures: head, tables, lists, help. It changes a few times a second.
+//! All texts around the pictures: head, tables, lists, help. They change a few times a second.
 
 use grebe_scope::Engineering;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(super) struct Words {
     theme: Theme,
     state: State,
     source: String,
-    /// The sources to choose from, where there are several, and the one that is shown.
+    /// Names of the sources, if there are several, and the visible one.
     sources: Vec<String>,
     source_shown: usize,
     stream: String,
@@ -33,7 +33,7 @@ pub(super) struct Words {
     facts: Vec<(&'static str, String, &'static str)>,
     losses: Vec<(&'static str, String, &'static str)>,
     notice: String,
-    /// What of a picture that has come is still missing.
+    /// The missing parts of the picture.
     exact: &'static str,
     trigger_row: Vec<Widget>,
     spectrum: Option<Spectrum>,
@@ -45,7 +45,7 @@ pub(super) struct Words {
     list: Option<List>,
     prompt: Option<Prompt>,
     help: Vec<(&'static str, Vec<(&'static str, &'static str)>)>,
-    /// Values under the pointer, the first of the axis.
+    /// Values under the pointer, the axis first.
     hover: Vec<(String, Rgb)>,
 }
 
@@ -55,7 +55,7 @@ struct State {
     is_held: bool,
 }
 
-/// Colours of all that is drawn.
+/// Colours of all elements.
 #[derive(Debug, PartialEq, Serialize)]
 struct Theme {
     is_dark: bool,
@@ -67,7 +67,7 @@ struct Theme {
     dim: Rgb,
     gap: Rgb,
     cursor: Rgb,
-    /// Colours of levels, from the lowest to the highest: between them, others.
+    /// Colours of levels, from the lowest to the highest; the page interpolates.
     ramp: Vec<Rgb>,
 }
 
@@ -200,7 +200,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
         Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
         Widget {
             is_on: is_held.then_some(true),
-            ..Widget::button(run, "hold the picture, or let it go on  (space)", Action::Pause).is("pause")
+            ..Widget::button(run, "hold the picture, or continue  (space)", Action::Pause).is("pause")
         },
         Widget::toggle("cursors", "time cursors  (c)", Action::Cursors, controls.cursors.times.is_some()),
         Widget::toggle(
@@ -217,7 +217,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
         save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
     ]);
     if has_controls {
-        let title = "generator, receiver, what is kept there";
+        let title = "generator, receiver, saved ranges";
         let source = Widget::pressed("source", title, Press::Source);
         tools.push(Widget { is_on: Some(model.open.is_source_open), ..source });
     }
@@ -240,7 +240,7 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
             "the channel that triggers  (r)",
             Setting::TriggerLane,
         ));
-        let title = "what triggers: edge, pulse, runt, window or dropout  (b)";
+        let title = "type of trigger: edge, pulse, runt, window or dropout  (b)";
         row.push(Widget::choice(kind.trim_end(), title, Setting::TriggerKind));
         row.push(Widget::button(trigger.slope, "the other direction  (e)", Action::Slope));
         let title = "level to the middle of the signal  (0); drag it at the right edge";
@@ -339,7 +339,7 @@ fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str
         ("strip below", "tap or drag: there in the history"),
         ("tap a name", "settings of the channel"),
         ("right edge", "scroll lanes that have no room"),
-        ("pause, go on", "hold the picture; to the newest samples"),
+        ("pause, resume", "hold the picture; to the newest samples"),
         ("settings", "all settings, to choose"),
     ];
     let lines = |group: &crate::model::keys::KeyGroup| {

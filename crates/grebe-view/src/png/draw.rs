@@ -1,4 +1,4 @@
-//! The picture itself: traces, spectrum and waterfall below each other, drawn by the processor.
+//! Draws the picture on the CPU: traces, spectrum and waterfall, one below the other.
 
 use grebe_flow::monotonic_ns;
 use grebe_scope::raster::{self, Axis, Cursor, Lane, Layer, Theme, Trace};
@@ -12,13 +12,13 @@ use crate::model::harmonics::Harmonic;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// What the model shows now as a PNG file of `width` x `height` pixels.
+/// Encodes the model's present view as a PNG file of `width` x `height` pixels.
 pub(crate) fn encode(model: &mut ViewModel, width: u32, height: u32) -> Result<Vec<u8>, Error> {
     let label_chars = model.label_chars();
     Ok(image(model, width, height, label_chars)?.to_png()?)
 }
 
-/// The same as an image.
+/// The same, as an image.
 pub(super) fn image(
     model: &mut ViewModel,
     width: u32,
@@ -45,7 +45,7 @@ pub(super) fn image(
     Ok(raster::Image::stack(&parts)?)
 }
 
-/// Of a part of the picture, in pixels, beside labels of so many characters.
+/// Size of a part of the picture in pixels, and the width of its labels in characters.
 #[derive(Clone, Copy)]
 struct Size {
     width: u32,
@@ -60,7 +60,7 @@ impl Size {
     }
 }
 
-/// Of each part below the traces, in pixels.
+/// Height in pixels of each part below the traces.
 pub(super) fn part_height(show: Show, height: u32) -> u32 {
     (height * 2 / 5).checked_div(parts_below(show)).map_or(0, |part| part.max(PART_HEIGHT_MIN))
 }
@@ -75,7 +75,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     let theme = model.controls.theme.colors();
     let channels = channels(model, &ranges);
     let mut lanes: Vec<Lane<'_, f32>> = channels.iter().map(|channel| channel.lane(&theme)).collect();
-    // All in one lane, labelled for the selected channel; each fills it by its own range.
+    // All channels in one lane, each scaled to its own range, with the labels of the selected channel.
     let front = model.front_lane();
     let layers: Vec<Layer<'_, f32>> = match ranges.get(front) {
         Some(lane) if model.controls.show.overlay => {
@@ -90,7 +90,7 @@ fn draw_traces(model: &mut ViewModel, size: Size) -> Result<raster::Image, Error
     let header: Vec<&str> = pieces.iter().map(String::as_str).collect();
     let (start, end, _) = model.axis();
     let arrived = model.arrival_marks();
-    // A label stands where its stretch begins; a second line where it ends.
+    // One label at the start of each range, and a second line at its end.
     let annotations = model.annotation_marks().into_iter();
     let annotations = annotations.flat_map(|it| [(it.parts[0], it.words), (it.parts[1], String::new())]);
     let mut changes = model.change_marks();
@@ -111,7 +111,7 @@ struct Channel<'a> {
     range: ValueRange,
     setup: ChannelSetup,
     label: String,
-    /// Marked values with their names: levels of the trigger, cursors of the selected channel.
+    /// Marked values with their names: trigger levels, cursors of the selected channel.
     levels: Vec<(f64, &'static str)>,
 }
 
@@ -250,7 +250,7 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     Ok(picture.draw()?)
 }
 
-/// Room for the bar of levels: spectrum and waterfall have one axis.
+/// Room for the level bar, so that spectrum and waterfall share one axis.
 fn levels_width(model: &ViewModel) -> u32 {
     if model.controls.show.waterfall { raster::LEVELS_WIDTH } else { 0 }
 }
@@ -276,7 +276,7 @@ fn outline(cells: &mut [f32], columns: usize, mark: &WaterfallMark) {
     }
 }
 
-/// One lane over another, in a plot as wide as the others: its axes reach as far as they must for circles to be round.
+/// Draws one lane over another, as wide as the other plots. Its axes extend so that circles are round.
 fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
     let [x, y] = model.xy_axes(model.xy_size.unwrap_or(xy_size(size.width, size.height)));
@@ -301,21 +301,21 @@ fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     Ok(picture.draw()?)
 }
 
-/// Cells of the plot of one lane over another in a part of a picture.
+/// Cells of an X-Y plot in a part of a picture.
 pub(super) fn xy_size(width: u32, height: u32) -> (usize, usize) {
     (raster::plot_columns(width), (height.saturating_sub(XY_FRAME) as usize).max(1))
 }
 
-/// Names of boxes above a waterfall.
+/// Maximum names of boxes above a waterfall.
 const NAMES_MAX: usize = 8;
-/// Above and below the plot of a part, in pixels.
+/// Pixels above and below the plot of a part.
 const XY_FRAME: u32 = 56;
 
-/// The colour of a channel where all of it is meant.
+/// The colour of a whole channel.
 fn channel_color(model: &ViewModel, channel: usize, theme: &Theme) -> raster::Color {
     let lane = model.channel_lane(channel);
     model.setup(lane).trace_color(lane, theme)
 }
 
-/// Of a part of the picture, in pixels.
+/// Minimum height of a part, in pixels.
 const PART_HEIGHT_MIN: u32 = 120;

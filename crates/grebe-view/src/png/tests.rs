@@ -35,7 +35,7 @@ fn an_ended_stream_is_drawn_at_once_and_nothing_half_written_is_left() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// No driver draws these: they are the same on every machine.
+/// No driver is involved, so the images are the same on every machine.
 #[test]
 fn pictures_are_as_they_were_designed() {
     let mut results = egui_kittest::SnapshotResults::new();
@@ -70,8 +70,8 @@ fn a_silent_source_is_an_error_that_names_the_file() {
     assert!(!Path::new("never.png").exists());
 }
 
-/// A chirp from 1 kHz to 400 kHz in a second at 1 MS/s, with one glitch near its begin; the source pauses after so many
-/// of its 100 blocks.
+/// A chirp from 1 kHz to 400 kHz in a second at 1 MS/s, with one glitch near its start. The source pauses after
+/// `pause_after` of its 100 blocks.
 fn drawn(pause_after: u64) -> Picture {
     let (mut feed, link) = ScopeFeed::new(64 << 20);
     let chirp = |_: usize, index: u64| {
@@ -110,7 +110,7 @@ fn a_file_has_one_answer_however_fast_it_is_read() {
     }
     let measured = &first.measured[0];
     assert_eq!((measured.samples, measured.level_samples), (100_000, 100_000));
-    // The transform's middle lies 4096 samples before the right edge.
+    // The middle of the transform lies 4096 samples before the right edge.
     let line = first.spectrum.as_ref().unwrap().channels[0].peaks[0].line / 8192.0 * 1e6;
     let truth = 1e3 + (400e3 - 1e3) * (first.right_index() - 4096.0) * 1e-6;
     assert!((line - truth).abs() < 2e3 && first.right_index() > 900_000.0, "{line}, not {truth}");

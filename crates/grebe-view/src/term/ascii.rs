@@ -1,9 +1,9 @@
-//! Drawing for a locale without UTF-8 (`LANG=C`): the signs of the screen by their nearest ASCII.
+//! Draws in a locale without UTF-8 (`LANG=C`): each sign becomes its nearest ASCII character.
 
 use ratatui::buffer::Buffer;
 
-/// Whether the locale says that the terminal knows nothing but ASCII: `LC_ALL`, `LC_CTYPE` or `LANG`, the first that is set, names
-/// no UTF-8. Where none is set, the terminal is taken for one of today.
+/// Whether the locale limits the terminal to ASCII: the first set variable of `LC_ALL`, `LC_CTYPE` and `LANG` names
+/// another encoding than UTF-8. Without any of them, UTF-8 is assumed.
 pub fn is_ascii_locale() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|locale| !locale.is_empty());
     ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).is_some_and(|locale| !is_utf8(&locale))
@@ -14,7 +14,7 @@ fn is_utf8(locale: &str) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// What stands for a sign that grebe draws or writes; letters of names are nobody's to change.
+/// The ASCII character for a sign that grebe draws or writes; letters of names stay.
 pub fn ascii_of(sign: char) -> char {
     match sign {
         // Dots of a trace: high, low, or over the whole height.
@@ -46,7 +46,7 @@ pub fn ascii_of(sign: char) -> char {
     }
 }
 
-/// Replaces what [`ascii_of`] knows in all cells.
+/// Replaces the known signs in all cells.
 pub fn draw_in_ascii(buf: &mut Buffer) {
     for cell in &mut buf.content {
         let mut signs = cell.symbol().chars();

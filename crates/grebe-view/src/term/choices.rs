@@ -1,4 +1,4 @@
-//! Over the lanes: the list that is open, and the line that a person types.
+//! The open list and the prompt, drawn over the lanes.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget, Wrap};
 
 use crate::model::view_model::ViewModel;
 
-/// The list, in the middle; it scrolls where it is higher than the lanes.
+/// Draws the list in the middle; it scrolls if it is higher than the lanes.
 pub(super) fn list(model: &ViewModel, area: Rect, buf: &mut Buffer) {
     let Some(list) = model.list() else { return };
     let entries = model.list_entries();
@@ -35,7 +35,7 @@ pub(super) fn list(model: &ViewModel, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// The line that is typed, what is wrong with it, and what it could go on with.
+/// Draws the prompt: its text, its error, and its completions.
 pub(super) fn prompt(model: &ViewModel, area: Rect, buf: &mut Buffer) {
     let Some(prompt) = &model.open.prompt else { return };
     let names = model.candidates();
@@ -47,7 +47,7 @@ pub(super) fn prompt(model: &ViewModel, area: Rect, buf: &mut Buffer) {
     Clear.render(place, buf);
     Block::bordered().title(format!(" {} ", model.question_words())).render(place, buf);
     let inside = Rect { x: place.x + 2, y: place.y + 1, width: place.width.saturating_sub(4), height: 1 };
-    // The end of a long path is what is being typed.
+    // Show the end of a long path, where the person types.
     let behind = prompt.text.chars().count().saturating_sub(usize::from(inside.width).saturating_sub(1));
     let text: String = prompt.text.chars().skip(behind).collect();
     Line::from(format!("{text}\u{2588}")).render(inside, buf);

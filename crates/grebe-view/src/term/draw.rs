@@ -27,7 +27,7 @@ pub(super) fn columns(width: u16, gutter: u16) -> usize {
     usize::from(width.saturating_sub(gutter).max(1)) * 2
 }
 
-/// Room left of the lanes of these models, one above the other, for their labels.
+/// Width of the labels left of the lanes, the same for all of these models.
 pub(super) fn gutter<'a>(models: impl Iterator<Item = &'a mut ViewModel>) -> u16 {
     let longest = models.map(ViewModel::label_chars).max().unwrap_or(0);
     GUTTER_MIN.max(longest.min(LABEL_CHARS_MAX) as u16 + 1)
@@ -42,7 +42,7 @@ pub(super) enum Palette {
 }
 
 impl Palette {
-    /// As `COLORTERM` says.
+    /// Reads `COLORTERM`.
     pub(super) fn of_terminal() -> Palette {
         let says = std::env::var("COLORTERM").unwrap_or_default();
         if says.contains("truecolor") || says.contains("24bit") { Palette::True } else { Palette::Ansi }
@@ -53,9 +53,9 @@ impl Palette {
 pub(super) struct ScopeScreen<'a> {
     model: &'a mut ViewModel,
     palette: Palette,
-    /// Left of the lanes, for their labels.
+    /// Width of the labels left of the lanes.
     gutter: u16,
-    /// Whether it has the keys of several.
+    /// Whether it is the scope that gets the keys.
     is_marked: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> ScopeScreen<'a> {
         ScopeScreen { model, palette, gutter, is_marked: false }
     }
 
-    /// Says of one of several that it has the keys.
+    /// Marks the scope that gets the keys.
     pub(super) fn marked(self, is_marked: bool) -> ScopeScreen<'a> {
         ScopeScreen { is_marked, ..self }
     }
@@ -126,7 +126,7 @@ impl<'a> ScopeScreen<'a> {
             let notice = Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow));
             let taken: usize = first.iter().chain([&notice]).map(Span::width).sum();
             if taken > width {
-                // Why a connection is cut matters more than what the rate was.
+                // The reason for a lost connection matters more than the last rate.
                 first.truncate(SOURCE_SPANS);
             }
             first.push(notice);
@@ -151,11 +151,11 @@ impl<'a> ScopeScreen<'a> {
         [Line::from(first), Line::from(second)]
     }
 
-    /// All channels: a lane each, or one for all with the selected channel in front.
+    /// Draws all channels: one lane each, or one lane with the selected channel in front.
     fn lanes(&mut self, area: Rect, buf: &mut Buffer) {
         let count = self.model.seen.picture.lanes.len() as u16;
         if !self.model.controls.show.overlay {
-            // Lower ones cannot be read: those around the selected are shown.
+            // Lower lanes are unreadable, so only those around the selected one are shown.
             let room = (area.height / LANE_HEIGHT_MIN).clamp(1, count.max(1));
             let first =
                 (self.model.front_lane() as u16).saturating_sub(room / 2).min(count - room.min(count));
@@ -176,14 +176,14 @@ impl<'a> ScopeScreen<'a> {
         let front = self.model.front_lane();
         let order = (0..self.model.seen.picture.lanes.len()).filter(|&place| place != front).chain([front]);
         let mut chip = 0;
-        // The front lane is drawn first for its grid, and once more to be in front.
+        // The front lane is drawn first for its grid, and once more on top.
         for (turn, place) in [front].into_iter().chain(order).enumerate() {
             let width = self.lane(place, area, turn == 0, chip, buf);
             chip += if turn == 0 { 0 } else { width + 1 };
         }
     }
 
-    /// Level labels and both kinds of grid lines.
+    /// Draws level labels and both kinds of grid lines.
     fn grid_of(
         &self,
         area: Rect,
@@ -216,7 +216,7 @@ impl<'a> ScopeScreen<'a> {
         }
     }
 
-    /// One channel; returns the width of its name.
+    /// Draws one channel; returns the width of its name.
     fn lane(&mut self, place: usize, area: Rect, has_grid: bool, chip: u16, buf: &mut Buffer) -> u16 {
         let range = self.model.range(place);
         let data = &self.model.seen.picture.lanes[place];
@@ -278,7 +278,7 @@ impl<'a> ScopeScreen<'a> {
         name.chars().count() as u16
     }
 
-    /// The spectra of all channels in one lane, with their axis and the transform in words.
+    /// Draws the spectra of all channels in one lane, with their axis and the transform's settings.
     fn spectrum(&mut self, area: Rect, buf: &mut Buffer) {
         let range = self.model.spectrum_range();
         let lane = Rect { height: area.height - 1, ..area };
@@ -325,7 +325,7 @@ impl<'a> ScopeScreen<'a> {
         self.axis_labels(area, [start, end], &ticks, self.model.seen.picture.axis_unit(), every, buf);
     }
 
-    /// Labels of every `every`th tick.
+    /// Draws labels at every `every`th tick.
     fn axis_labels(
         &self,
         area: Rect,
@@ -338,7 +338,7 @@ impl<'a> ScopeScreen<'a> {
         let plot = self.plot_of(area);
         let mut free_from = 0;
         for value in ticks.values() {
-            // Counted from zero, so that labels stay with their values while the picture moves.
+            // Counts from zero, so that labels keep their values while the picture moves.
             if (value / ticks.step()).round() as i64 % every != 0 {
                 continue;
             }
@@ -353,7 +353,7 @@ impl<'a> ScopeScreen<'a> {
         }
     }
 
-    /// What has come of a recording that is still being copied: a line below the traces, where these leave room.
+    /// Progress of a recording that is still being copied: a line below the traces, if there is room.
     fn arrival(&self, area: Rect, buf: &mut Buffer) {
         let Some(marks) = self.model.arrival_marks() else { return };
         let plot = self.plot_of(area);
@@ -394,7 +394,7 @@ impl Widget for &mut ScopeScreen<'_> {
         let traces = Rect { height: lanes.height - below_lanes, ..lanes };
         self.lanes(traces, buf);
         if has_spectrum {
-            // Its own axis is below it, that of time between both.
+            // The time axis lies above the spectrum, its own axis below.
             let spectrum = Rect { y: traces.bottom() + 1, height: below_lanes, ..lanes };
             self.spectrum(spectrum, buf);
         }
@@ -423,10 +423,10 @@ impl Widget for &mut ScopeScreen<'_> {
 
 /// State, a space, and the source.
 const SOURCE_SPANS: usize = 3;
-/// Of a lane, in rows.
+/// Minimum rows of a lane.
 const LANE_HEIGHT_MIN: u16 = 2;
 const GUTTER_MIN: u16 = 10;
-/// A unit has no limit of its own.
+/// Units have no limit of their own.
 const LABEL_CHARS_MAX: usize = 24;
 const ANSI_TRACES: [Color; 8] = [
     Color::Yellow,

@@ -15,7 +15,7 @@ pub struct WindowBench {
     pub baseline: FrameTimes,
     /// With all traces, drawn whenever there is a new picture, at most sixty times per second.
     pub traces: FrameTimes,
-    /// Pictures that came more than one and a half sixtieths of a second after the one before.
+    /// Pictures later than one and a half sixtieths of a second after the previous one.
     pub misses: u64,
     /// Median of the milliseconds from the production of a picture's newest sample to the end of its drawing.
     pub latency_ms_p50: f64,
@@ -86,12 +86,12 @@ impl WindowTimer {
         }
     }
 
-    /// Whether traces are to be drawn now.
+    /// Whether to draw traces now.
     pub(super) fn has_traces(&self) -> bool {
         matches!(self.phase, Phase::Settle | Phase::Traces)
     }
 
-    /// To be called at the end of each frame; `cpu_s` is what the one before cost.
+    /// Called at the end of each frame; `cpu_s` is the cost of the previous one.
     pub(super) fn frame(&mut self, ctx: &egui::Context, panes: &ScopePanes, cpu_s: Option<f32>) {
         let now = Instant::now();
         let taken = panes.model.link.pictures_taken();

@@ -1,4 +1,4 @@
-//! The list that is open, below the button that opened it, and the line that a person types.
+//! The open list, below its button, and the prompt.
 
 use eframe::egui::{self, Align2, Rect, RichText, WidgetText, vec2};
 
@@ -19,7 +19,7 @@ impl ScopePanes {
     ) -> egui::Response {
         let button = ui.button(text.into()).on_hover_text(hint);
         if button.clicked() {
-            // The arrow keys are for the list.
+            // The arrow keys belong to the list.
             button.surrender_focus();
             self.list_anchor = Some((setting, button.rect));
             self.model.act(Action::Choices(setting));
@@ -27,7 +27,7 @@ impl ScopePanes {
         button
     }
 
-    /// The open list; without a button, at the head of the traces.
+    /// Draws the open list; without a button, at the head of the traces.
     pub(super) fn list(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(list) = self.model.list() else {
             self.list_anchor = None;
@@ -106,13 +106,13 @@ impl ScopePanes {
         }
     }
 
-    /// The line that is typed, with what it could go on with.
+    /// Draws the prompt with its completions.
     pub(super) fn prompt(&mut self, ui: &egui::Ui) {
         let Some(mut prompt) = self.model.open.prompt.clone() else { return };
         let theme = self.theme();
         let mut is_answered = false;
         let id = self.id.with("prompt");
-        // Tab completes: it must not go to the next field.
+        // Tab completes, so it must not move to the next field.
         let is_completed = ui.input_mut(|input| input.consume_key(egui::Modifiers::NONE, egui::Key::Tab));
         if is_completed {
             self.model.complete();

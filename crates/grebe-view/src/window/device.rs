@@ -1,5 +1,5 @@
-//! A graphics device that is lost while the window is open: the window closes and says so, instead of a panic or a
-//! picture that stands still.
+//! A graphics device that disappears while the window is open: the window closes with a message, instead of a panic or a
+//! frozen picture.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use egui_wgpu::SurfaceErrorAction;
 use wgpu::CurrentSurfaceTexture;
 
-/// Why the device is lost, once it is. The driver reports it from any thread; the window asks at each frame.
+/// The reason of the loss, once it happened. The driver reports it from any thread; the window checks it at each frame.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DeviceLoss {
     shared: Arc<Shared>,
@@ -17,14 +17,14 @@ pub(super) struct DeviceLoss {
 #[derive(Debug, Default)]
 struct Shared {
     why: OnceLock<String>,
-    /// Frames begun, the last that failed, and how many failed in a row.
+    /// Number of frames, number of the last failed one, and failures in a row.
     frames: AtomicU32,
     failed_at: AtomicU32,
     failed: AtomicU32,
 }
 
 impl DeviceLoss {
-    /// Listens to the device's errors from now on; `wake` makes the window look. Without this, errors are panics.
+    /// Listens to the device's errors from now on; `wake` makes the window check. Without this, errors are panics.
     pub(super) fn watch(&self, device: &wgpu::Device, wake: impl Fn() + Clone + Send + Sync + 'static) {
         let (loss, wake_too) = (self.clone(), wake.clone());
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
@@ -38,14 +38,14 @@ impl DeviceLoss {
         });
     }
 
-    /// Why the device is lost; `None` while it is not. To be asked once a frame.
+    /// The reason of the loss, or `None`. Check it once per frame.
     pub(super) fn why(&self) -> Option<&str> {
         self.shared.frames.fetch_add(1, Ordering::Relaxed);
         self.shared.why.get().map(String::as_str)
     }
 
-    /// Runs `run`; `None` where it panicked because the device is gone: the toolkit panics where that happens within a
-    /// frame, before the window can look. Such a panic is not written to standard error; any other is passed on.
+    /// Runs `run`. Returns `None` if it panicked because the device is lost: the toolkit panics if that happens
+    /// within a frame, before the window can check. Such a panic is not printed; any other one continues.
     pub(super) fn or_panic<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let say = Arc::new(std::panic::take_hook());
         let (loss, say_too) = (self.clone(), say.clone());
@@ -55,7 +55,7 @@ impl DeviceLoss {
             }
         }));
         let ran = std::panic::catch_unwind(AssertUnwindSafe(run));
-        // Drops the one above.
+        // Drops the hook above.
         drop(std::panic::take_hook());
         if let Ok(say) = Arc::try_unwrap(say) {
             std::panic::set_hook(say);
@@ -67,17 +67,17 @@ impl DeviceLoss {
         }
     }
 
-    /// What to do about a frame without a surface.
+    /// The action for a frame without a surface.
     pub(super) fn surface_status(&self, status: &CurrentSurfaceTexture) -> SurfaceErrorAction {
         match status {
             CurrentSurfaceTexture::Outdated => SurfaceErrorAction::Reconfigure,
             CurrentSurfaceTexture::Lost => {
                 if self.fails() >= LOST_IN_A_ROW {
-                    self.note("the window's surface was lost and could not be made anew");
+                    self.note("the window's surface was lost and cannot be restored");
                 }
                 SurfaceErrorAction::RecreateSurface
             }
-            // The same request was right a frame ago, so the device is gone, and reports it only later.
+            // The same request was valid a frame ago, so the device is lost, and reports it only later.
             CurrentSurfaceTexture::Validation => {
                 self.note("it gives no more pictures");
                 SurfaceErrorAction::SkipFrame
@@ -94,7 +94,7 @@ impl DeviceLoss {
         let _ = self.shared.why.set(line.to_owned());
     }
 
-    /// How many frames in a row failed, this one included.
+    /// Number of failed frames in a row, including this one.
     fn fails(&self) -> u32 {
         let shared = &self.shared;
         let now = shared.frames.load(Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl DeviceLoss {
     }
 }
 
-/// A second of frames: a surface is lost for a few of them when a screen is plugged in.
+/// A second of frames: plugging in a screen loses the surface for a few.
 const LOST_IN_A_ROW: u32 = 60;
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         loss.watch(&device, move || wake.store(true, Ordering::Relaxed));
         assert!(loss.why().is_none());
         device.destroy();
-        // Whatever is asked of it from here on.
+        // Any use of it from here on fails.
         let _ = device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: 64,
@@ -143,7 +143,7 @@ mod tests {
         queue.submit([]);
         let _ = device.poll(wgpu::PollType::Poll);
         assert!(loss.why().is_some_and(|why| !why.is_empty() && !why.contains('\n')), "{loss:?}");
-        assert!(woken.load(Ordering::Relaxed), "the window is told to look");
+        assert!(woken.load(Ordering::Relaxed), "the window was woken");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         for _ in 0..LOST_IN_A_ROW / 2 {
             assert_eq!(frame(&CurrentSurfaceTexture::Lost), (false, true));
         }
-        // Good frames say nothing.
+        // Good frames report nothing.
         (0..5).for_each(|_| assert!(loss.why().is_none()));
         for _ in 0..LOST_IN_A_ROW {
             assert_eq!(frame(&CurrentSurfaceTexture::Lost), (false, true));

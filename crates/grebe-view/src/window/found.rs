@@ -1,4 +1,4 @@
-//! The panel of a search of all of the history: how far it came, and what it found.
+//! The panel of a search of the whole history: its progress and its results.
 
 use eframe::egui::{self, RichText};
 
@@ -36,13 +36,13 @@ impl ScopePanes {
         }
         ui.label(RichText::new(state).color(color32(theme.text_dim)));
         ui.horizontal(|ui| {
-            self.button(ui, "earlier", "what was found before  ({)", Action::Segment(-1));
-            self.button(ui, "later", "what was found behind it  (})", Action::Segment(1));
+            self.button(ui, "earlier", "the previous result  ({)", Action::Segment(-1));
+            self.button(ui, "later", "the next result  (})", Action::Segment(1));
         });
         self.found_rows(ui, events);
     }
 
-    /// As many lines as there is room for: a list of thousands is laid out in no picture.
+    /// Draws as many lines as fit, so that no frame lays out a list of thousands.
     fn found_rows(&mut self, ui: &mut egui::Ui, count: usize) {
         let event = |panes: &ScopePanes, place: usize| {
             panes.model.open.found.as_ref().and_then(|it| it.events.get(place).copied())
@@ -75,5 +75,5 @@ impl ScopePanes {
     }
 }
 
-/// Lines of the list that are seen.
+/// Visible lines of the list.
 const ROWS: f32 = 14.0;

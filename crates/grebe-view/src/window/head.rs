@@ -16,7 +16,7 @@ use crate::model::seen::hud::{Item, RunState, Tone};
 use crate::model::setting::Setting;
 
 impl ScopePanes {
-    /// What does not fit into a row goes to another; nothing lies over anything else.
+    /// Draws the rows. Items that do not fit into a row move to the next, without overlap.
     pub(super) fn head(&mut self, ui: &mut egui::Ui) {
         if ui.ctx().content_rect().height() < LOW {
             return self.small_head(ui);
@@ -60,7 +60,7 @@ impl ScopePanes {
         });
     }
 
-    /// Two rows that scroll: in a small window, the traces have the rest.
+    /// Two rows that scroll: in a small window, the traces need the rest.
     fn small_head(&mut self, ui: &mut egui::Ui) {
         egui::Frame::NONE.inner_margin(egui::Margin::symmetric(10, 4)).show(ui, |ui| {
             ui.horizontal(|ui| {
@@ -79,12 +79,12 @@ impl ScopePanes {
         });
     }
 
-    /// What a row needs beside its contents: more once it is folded, so that a width on the border does not flicker.
+    /// Margin of a row beside its contents: larger once it is folded, so that a width at the limit does not flicker.
     fn margin(&self, row: usize) -> f32 {
         if self.is_folded[row] { 56.0 } else { 16.0 }
     }
 
-    /// What there is to say for a while, over the lower edge of the traces: a message moves nothing.
+    /// Draws the temporary message over the lower edge of the traces, so that nothing moves.
     pub(super) fn notice(&self, ui: &egui::Ui, plot: egui::Rect) {
         let Some(notice) = &self.model.seen.hud.notice else { return };
         let color = style::held(self.model.controls.theme);
@@ -134,7 +134,7 @@ impl ScopePanes {
         self.button(ui, "autoset", hint, Action::Autoset);
         ui.separator();
         let run = if self.model.controls.time.is_held() { "run" } else { "pause" };
-        self.button(ui, run, "hold the picture or go on  (space)", Action::Pause);
+        self.button(ui, run, "hold the picture, or continue  (space)", Action::Pause);
         let views = views(&self.model);
         self.widgets(ui, &views);
         self.cursor_menu(ui);
@@ -196,7 +196,7 @@ impl ScopePanes {
     /// Pause, rate and waveform of the generator.
     fn generator_menu(&mut self, ui: &mut egui::Ui) {
         let run = if self.model.generator.is_paused { "go on" } else { "pause" };
-        self.button(ui, run, "make samples, or none  (G)", Action::GeneratorPause);
+        self.button(ui, run, "start or pause the generator  (G)", Action::GeneratorPause);
         ui.separator();
         ui.label("rate");
         ui.horizontal(|ui| {
@@ -212,8 +212,8 @@ impl ScopePanes {
         }
     }
 
-    /// The live numbers, in one row: numbers that come and go must not move the traces. Where not all fit, losses come first, and
-    /// the rest stands behind the dots.
+    /// Draws the live numbers in one row, because a changing number of rows would move the traces. If not all fit,
+    /// losses come first, and a menu behind the dots has the rest.
     fn facts(&mut self, ui: &mut egui::Ui) {
         let theme = self.theme();
         let plain = color32(theme.text);
@@ -265,7 +265,7 @@ impl ScopePanes {
     }
 }
 
-/// The width of a number with its name, and the room behind it.
+/// Width of a number with its name, and the space after it.
 fn item_width(ui: &egui::Ui, item: &Item) -> f32 {
     let width = |text: &str, style: egui::TextStyle| {
         let font = style.resolve(ui.style());
@@ -279,7 +279,7 @@ fn item_width(ui: &egui::Ui, item: &Item) -> f32 {
     label + value + 5.0 + GAP + 5.0
 }
 
-/// Lays out something of this width at the right end of a row.
+/// Lays out an item of this width at the right end of a row.
 fn at_the_right(ui: &mut egui::Ui, width: f32, add: impl FnOnce(&mut egui::Ui)) {
     let row = ui.available_rect_before_wrap();
     let place = egui::Rect::from_min_max(egui::pos2(row.right() - width, row.top()), row.max);
@@ -287,8 +287,8 @@ fn at_the_right(ui: &mut egui::Ui, width: f32, add: impl FnOnce(&mut egui::Ui)) 
     ui.scope_builder(egui::UiBuilder::new().max_rect(place).layout(layout), add);
 }
 
-/// The width of what was laid out from `start` on, if it stands in one row; else as it was. Where it changed, the row is laid
-/// out anew.
+/// The width of the items since `start`, if they are in one row; else the previous width. If it changed, the row is
+/// laid out again.
 pub(super) fn row_width(ui: &egui::Ui, start: egui::Pos2, before: f32) -> f32 {
     let width = ui.cursor().left() - start.x - ui.spacing().item_spacing.x;
     if width <= 0.0 || ui.cursor().top() > start.y + 4.0 {
@@ -300,7 +300,7 @@ pub(super) fn row_width(ui: &egui::Ui, start: egui::Pos2, before: f32) -> f32 {
     width
 }
 
-/// A text of at most so many characters: its middle is left out.
+/// Shortens a text to `chars_max` characters; dots replace its middle.
 fn elided(text: &str, chars_max: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= chars_max {
@@ -311,9 +311,9 @@ fn elided(text: &str, chars_max: usize) -> String {
     head.iter().chain(&['\u{2026}']).chain(tail).collect()
 }
 
-/// Between two numbers of the head.
+/// Space between two numbers of the head.
 const GAP: f32 = 9.0;
-/// The word before the losses with its line, and the dots behind what has no room.
+/// Width of the word before the losses with its line, and of the dots for hidden items.
 const LOST_WIDTH: f32 = 52.0;
 const DOTS_WIDTH: f32 = 24.0;
 /// Of the source's name in the head.

@@ -97,7 +97,7 @@ impl ScopePanes {
     }
 }
 
-/// The name of a key that types nothing, as the one list of keys has it.
+/// The name of a key that types no character, as in the list of keys.
 fn key_name(key: egui::Key) -> Option<&'static str> {
     Some(match key {
         egui::Key::Space => " ",

@@ -1,4 +1,4 @@
-//! Words and numbers on a plot, and what all plots of the window have in common.
+//! Words and numbers on a plot, and other elements that all plots of the window share.
 
 use eframe::egui::{self, Align2, Color32, FontId, Pos2, Rect, WidgetInfo, pos2, vec2};
 use grebe_scope::Ticks;
@@ -8,7 +8,7 @@ use super::lanes::color32;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// Values at the left of a lane.
+/// Draws values at the left of a lane.
 pub(super) fn level_labels(
     ui: &egui::Ui,
     theme: &Theme,
@@ -27,7 +27,7 @@ pub(super) fn level_labels(
     }
 }
 
-/// Values below a plot, every so many ticks.
+/// Draws values below a plot, at every `every`th tick.
 pub(super) fn axis_labels(
     ui: &egui::Ui,
     theme: &Theme,
@@ -40,7 +40,7 @@ pub(super) fn axis_labels(
     let color = color32(theme.text_dim);
     let mut free_from = f32::NEG_INFINITY;
     for value in ticks.values() {
-        // Counted from zero, so that labels stay with their values while the picture moves.
+        // Counts from zero, so that labels keep their values while the picture moves.
         if (value / ticks.step()).round() as i64 % every != 0 {
             continue;
         }
@@ -54,7 +54,7 @@ pub(super) fn axis_labels(
     }
 }
 
-/// Steps of the wheel in this frame, away from the person where positive.
+/// Steps of the wheel in this frame, away from the person if positive.
 pub(super) fn wheel_steps(ui: &egui::Ui) -> f32 {
     ui.input(|input| {
         let steps = input.events.iter().filter_map(|event| match event {
@@ -65,7 +65,7 @@ pub(super) fn wheel_steps(ui: &egui::Ui) -> f32 {
     })
 }
 
-/// A value beside a vertical line, on the side where there is room.
+/// Draws a value beside a vertical line, on the side with more room.
 pub(super) fn value_tag(ui: &egui::Ui, theme: &Theme, at: Pos2, plot: Rect, text: &str, color: Color32) {
     let galley = ui.painter().layout_no_wrap(text.to_owned(), label_font(), color);
     let size = galley.size() + vec2(10.0, 4.0);
@@ -79,7 +79,7 @@ pub(super) fn label_font() -> FontId {
     FontId::monospace(11.0)
 }
 
-/// Names what can be dragged, for screen readers.
+/// Names a draggable mark for screen readers.
 pub(super) fn name_slider(response: &egui::Response, name: impl Into<String>) {
     let name = name.into();
     response.widget_info(move || WidgetInfo::labeled(egui::Role::Slider, true, name.clone()));
@@ -90,7 +90,7 @@ pub(super) fn name_it(response: &egui::Response, name: &str) {
     response.ctx.accesskit_node_builder(response.id, |node| node.set_label(name));
 }
 
-/// Left of the lanes of these models, one above the other, for their labels.
+/// Width of the labels left of the lanes, the same for all of these models.
 pub(super) fn gutter<'a>(ctx: &egui::Context, models: impl Iterator<Item = &'a mut ViewModel>) -> f32 {
     let longest = models.map(ViewModel::label_chars).max().unwrap_or(0).min(LABEL_CHARS_MAX);
     let char_width = ctx.fonts_mut(|fonts| fonts.glyph_width(&label_font(), '0'));
@@ -98,9 +98,9 @@ pub(super) fn gutter<'a>(ctx: &egui::Context, models: impl Iterator<Item = &'a m
 }
 
 pub(super) const GUTTER_MIN: f32 = 66.0;
-/// Beside a label.
+/// Space beside a label.
 const LABEL_SPACING: f32 = 9.0;
-/// A unit has no limit of its own.
+/// Units have no limit of their own.
 const LABEL_CHARS_MAX: usize = 24;
-/// Below the lanes, for the time.
+/// Height of the time axis below the lanes.
 pub(super) const AXIS_HEIGHT: f32 = 24.0;

@@ -1,4 +1,4 @@
-//! From columns to rectangles: grid, traces and marks of loss, each in its lane.
+//! Converts columns to rectangles: grid, traces and marks of loss, each in its lane.
 
 use eframe::egui::{self, Color32, Rect, pos2};
 use grebe_scope::raster::{Color, Theme};
@@ -7,11 +7,11 @@ use grebe_scope::{Column, SampleLine, Ticks};
 use super::quads::Quad;
 use crate::model::vertical::ValueRange;
 
-/// A lane's place on the screen, in points, and what it shows.
+/// A lane: its place on the screen in points, and its content.
 pub(super) struct Lane<'a> {
     pub(super) rect: Rect,
     pub(super) columns: &'a [Column<f32>],
-    /// The line that is drawn in their place, where samples lie wider apart than columns.
+    /// The line that replaces the columns, if samples are farther apart than columns.
     pub(super) line: Option<&'a SampleLine<f32>>,
     pub(super) range: ValueRange,
     pub(super) color: Color32,
@@ -25,7 +25,7 @@ pub(super) struct LanePainter<'a> {
     pub(super) pixels_per_point: f32,
     pub(super) theme: &'a Theme,
     pub(super) quads: Vec<Quad>,
-    /// Where losses are to be named, in points.
+    /// Places where losses need a name, in points.
     pub(super) lost: Vec<Rect>,
 }
 
@@ -91,13 +91,13 @@ impl<'a> LanePainter<'a> {
         }
     }
 
-    /// A dot at each sample.
+    /// Draws a dot at each sample.
     fn dots(&mut self, lane: &Lane<'_>, line: &SampleLine<f32>, band: Rect) {
         let radius = DOT_RADIUS * self.pixels_per_point;
         for &(place, sample) in &line.samples {
             let x = band.left() + band.width() * place / line.spans.len() as f32;
             let y = lane.y_of_count(sample.into(), band);
-            // Round, of three rectangles.
+            // Round, made of three rectangles.
             for (top, bottom, half) in [(-1.0, -0.6, 0.6), (-0.6, 0.6, 1.0), (0.6, 1.0, 0.6)] {
                 let (left, right) = ((x - half * radius).round(), (x + half * radius).round());
                 let top = (y + top * radius).max(band.top());
@@ -127,7 +127,7 @@ impl<'a> LanePainter<'a> {
         }
     }
 
-    /// A tinted stripe with solid ends, which are seen however narrow it is.
+    /// Draws a tinted stripe with solid ends, which are visible at any width.
     fn mark_lost(&mut self, at: Rect) {
         let color = color32(self.theme.gap);
         let tint = if at.width() < 3.0 { 0.6 } else { 0.16 };
@@ -142,7 +142,7 @@ impl<'a> LanePainter<'a> {
         }
     }
 
-    /// `rect` in physical pixels from the area's corner, on whole pixels.
+    /// Converts `rect` to whole physical pixels from the area's corner.
     fn pixels(&self, rect: Rect) -> Rect {
         let pixel = |point: egui::Pos2| ((point - self.area.min) * self.pixels_per_point).round().to_pos2();
         Rect::from_min_max(pixel(rect.min), pixel(rect.max))
@@ -152,7 +152,7 @@ impl<'a> LanePainter<'a> {
 impl Lane<'_> {
     pub(super) fn y(&self, value: f64, band: Rect) -> f32 {
         let part = (self.range.top - value) / self.range.height();
-        // The band cuts coordinates far outside, but not infinite ones.
+        // The band clips coordinates far outside, but not infinite ones.
         band.top() + (part.clamp(-1e3, 1e3) as f32) * band.height()
     }
 
@@ -161,7 +161,7 @@ impl Lane<'_> {
     }
 }
 
-/// Left and right edge of a column: one pixel each where the picture was made for this width.
+/// Left and right edge of a column: one pixel each if the picture was made for this width.
 fn column_edges(place: usize, count: usize, band: Rect) -> (f32, f32) {
     let edge = |place: usize| (band.left() + band.width() * place as f32 / count as f32).round();
     (edge(place), edge(place + 1).max(edge(place) + 1.0))
@@ -175,7 +175,7 @@ fn glow(height_px: f32) -> f32 {
 const THICKNESS_PX: f32 = 1.7;
 const SLOPE_AIR_PX: f32 = 0.35;
 const GLOW_PX: f32 = 40.0;
-/// Of the dots of samples, in points.
+/// Radius of the dots of samples, in points.
 const DOT_RADIUS: f32 = 2.5;
-/// Nearer to each other, in points, dots would hide the line.
+/// Minimum distance of dots, in points: closer ones would hide the line.
 const DOT_SPACING_MIN: f32 = 8.0;

@@ -1,4 +1,4 @@
-//! Where the panes of one scope stand.
+//! Places of one scope's panes.
 
 use eframe::egui;
 use egui_tiles::{Container, Tile, TileId, Tiles, Tree};
@@ -14,7 +14,7 @@ pub(super) enum Pane {
 pub(super) struct Layout {
     column: TileId,
     traces: TileId,
-    /// Whether the panes below the traces have as much as these.
+    /// Whether the panes below the traces have the same height as these.
     is_low: bool,
     pub(super) tree: Tree<Pane>,
 }
@@ -24,7 +24,7 @@ impl Layout {
         let mut tiles = Tiles::default();
         let [traces, spectrum, waterfall, xy] =
             [Pane::Traces, Pane::Spectrum, Pane::Waterfall, Pane::Xy].map(|pane| tiles.insert_pane(pane));
-        // The plot of one over another is about as wide as it is high: it stands beside the others.
+        // The X-Y plot is about square, so it is beside the others.
         let column = tiles.insert_vertical_tile(vec![traces, spectrum, waterfall]);
         let root = tiles.insert_horizontal_tile(vec![column, xy]);
         let mut tree = Tree::new(id, root, tiles);
@@ -36,7 +36,8 @@ impl Layout {
         Layout { column, traces, is_low: false, tree }
     }
 
-    /// Where the column is low, the traces have no more of it than each pane below them. What a person has set stays until that changes.
+    /// In a low column, the traces get the same height as each pane below them. A person's own sizes stay until that
+    /// changes.
     pub(super) fn fit(&mut self, height: f32, below: [bool; 2]) {
         let below = below.into_iter().filter(|is_shown| *is_shown).count() as f32;
         let is_low = height / (TRACES_SHARE + below) < PANE_HEIGHT_MIN;
@@ -54,7 +55,7 @@ impl Layout {
     }
 }
 
-/// Beside 1 for each pane below them.
+/// Share of the traces, if each pane below them has 1.
 const TRACES_SHARE: f32 = 1.7;
 /// With its head and its axis, in points.
 const PANE_HEIGHT_MIN: f32 = 130.0;

@@ -1,4 +1,4 @@
-//! What can be dragged on the plot: two cursors per axis, with the table of their values, and the trigger's place and level.
+//! Draggable marks on the plot: two cursors per axis, with the table of their values, and the trigger's place and level.
 
 use eframe::egui::{self, Color32, CursorIcon, Rect, Sense, Shape, pos2, vec2};
 
@@ -40,7 +40,7 @@ impl ScopePanes {
         }
     }
 
-    /// What somebody labelled: a tinted stretch with a bar above it, and its words.
+    /// Draws annotations: a tinted range with a bar above it, and its text.
     pub(super) fn annotations(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
         let color = color32(theme.cursor);
@@ -56,7 +56,7 @@ impl ScopePanes {
             let bar = Rect::from_x_y_ranges(left..=right, plot.top()..=plot.top() + 3.0);
             ui.painter().rect_filled(bar, 0.0, color);
             let galley = ui.painter().layout_no_wrap(words, label_font(), color);
-            // Words that would lie upon others go a row lower, and where there is none, away.
+            // A text that would overlap another moves a row lower, or disappears if all rows are full.
             let row = free_from.iter().position(|&free| left >= free);
             if let Some(row) = row.filter(|_| left + galley.size().x < plot.right() + 60.0) {
                 free_from[row] = left + galley.size().x + 6.0;
@@ -66,7 +66,8 @@ impl ScopePanes {
         }
     }
 
-    /// What has come of a recording that is still being copied: a bar below, brighter where more has.
+    /// Draws the progress of a recording that is still being copied: a bar below the traces, brighter where more has
+    /// arrived.
     pub(super) fn arrival_marks(&self, ui: &egui::Ui, plot: Rect) {
         let Some(marks) = self.model.arrival_marks() else { return };
         let theme = self.theme();
@@ -83,7 +84,7 @@ impl ScopePanes {
         }
     }
 
-    /// Where the stream became another, and to what.
+    /// Draws changes of the stream's description, with the new value.
     pub(super) fn change_marks(&self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
         let color = color32(theme.text);
@@ -95,7 +96,7 @@ impl ScopePanes {
         }
     }
 
-    /// Two horizontal lines in the lane of the selected channel.
+    /// Draws two horizontal lines in the lane of the selected channel.
     fn value_cursors(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(cursors) = self.model.controls.cursors.values else { return };
         let selected = self.model.controls.lanes.selected;
@@ -113,7 +114,7 @@ impl ScopePanes {
             name_slider(&response, format!("value cursor {name}"));
             let response = response.on_hover_cursor(CursorIcon::ResizeVertical);
             line(ui, [pos2(lane.left(), y), pos2(lane.right(), y)], which, color);
-            // Clear of the trigger's level and of the channel's name.
+            // Away from the trigger's level and the channel's name.
             let tag = pos2(lane.left() + lane.width() * 0.08, (y - 24.0).max(lane.top() - 3.0));
             value_tag(ui, &theme, tag, plot, name, color);
             if let (true, Some(pointer)) = (response.dragged(), response.interact_pointer_pos()) {
@@ -139,7 +140,7 @@ impl ScopePanes {
             });
     }
 
-    /// A mark at the top for the trigger's place, one at the right edge for its level.
+    /// Draws a mark at the top for the trigger's place, and one at the right edge for its level.
     pub(super) fn trigger_handles(&mut self, ui: &egui::Ui, plot: Rect) {
         let Some(trigger) = self.model.seen.picture.trigger else { return };
         let marks = self.model.trigger_marks();
@@ -159,7 +160,7 @@ impl ScopePanes {
         self.level_handle(ui, lane, id, (level + upper) / 2.0, zero);
     }
 
-    /// One of two levels: they move together, by the mark between them.
+    /// Draws one of two levels. They move together, by the mark between them.
     fn level_line(&self, ui: &egui::Ui, lane: Rect, id: LaneId, level: f64) {
         let setup = self.model.setup(id);
         let Some(range) = self.model.controls.lanes.range(id) else { return };
@@ -188,7 +189,7 @@ impl ScopePanes {
         }
     }
 
-    /// `level` counts from `zero`, both in raw counts.
+    /// Draws the handle of a level. `level` counts from `zero`, both in raw counts.
     fn level_handle(&mut self, ui: &egui::Ui, lane: Rect, id: LaneId, level: f64, zero: f64) {
         let setup = self.model.setup(id);
         let Some(range) = self.model.controls.lanes.range(id) else { return };
@@ -214,14 +215,14 @@ impl ScopePanes {
     }
 }
 
-/// A and B are told apart by their dashes too.
+/// Draws a cursor line; the dashes of A and B differ.
 pub(super) fn line(ui: &egui::Ui, ends: [egui::Pos2; 2], which: usize, color: Color32) {
     let dash = if which == 0 { 9.0 } else { 4.0 };
     ui.painter().extend(Shape::dashed_line(&ends, egui::Stroke::new(1.0, color), dash, 4.0));
 }
 
-/// Rows of words above each other.
+/// Rows of annotation texts.
 const LABEL_ROWS: usize = 4;
 const NAMES: [&str; 2] = ["A", "B"];
-/// Width of the area around a line in which the pointer takes hold of it, in points.
+/// Width of the area around a line where the pointer can grab it, in points.
 pub(super) const GRIP: f32 = 11.0;

@@ -1,4 +1,4 @@
-//! The strip below the panes: all of the history, and which part of it the traces show.
+//! The overview strip below the panes: the whole history, with the visible part marked.
 
 use eframe::egui::{self, CursorIcon, Rect, Sense, StrokeKind, pos2};
 
@@ -12,7 +12,7 @@ use crate::model::vertical::ValueRange;
 use crate::model::view_model::extremes;
 
 impl ScopePanes {
-    /// Takes the strip's place from the lower end of an area, and asks for what it shows; in a low area there is none.
+    /// Cuts the strip from the lower end of an area, and requests its columns. A low area has no strip.
     pub(super) fn take_overview(&mut self, area: &mut Rect, pixels_per_point: f32) -> Option<Rect> {
         let has_room = area.height() >= AREA_HEIGHT_MIN && area.width() >= AREA_WIDTH_MIN;
         let is_shown = self.model.controls.show.overview_strip && has_room;
@@ -48,7 +48,7 @@ impl ScopePanes {
         ui.painter().text(at, egui::Align2::RIGHT_CENTER, "all", label_font(), color);
     }
 
-    /// Where the traces' part of the history lies, wide enough to be seen and taken hold of.
+    /// The visible part of the history, at least wide enough to be seen and grabbed.
     fn shown_part(&self, view: &OverviewView, strip: Rect) -> Rect {
         let picture = &self.model.seen.picture;
         let x = |index: f64| {
@@ -62,14 +62,14 @@ impl ScopePanes {
         Rect::from_x_y_ranges(left..=right, strip.y_range())
     }
 
-    /// A click shows that place in the middle; dragging moves what is shown with the pointer.
+    /// A click shows that place in the middle; dragging moves the visible part with the pointer.
     fn move_shown(&mut self, ui: &egui::Ui, view: &OverviewView, strip: Rect, shown: Rect) {
         let response = ui.interact(strip, self.id.with("overview"), Sense::click_and_drag());
         name_slider(&response, "which part of the history is shown");
         let response = response.on_hover_cursor(CursorIcon::ResizeHorizontal);
         if response.drag_started() {
             let began = ui.input(|input| input.pointer.press_origin());
-            // Taken hold of beside its middle, it stays so.
+            // A part that was grabbed beside its middle keeps that offset.
             let inside = began.filter(|began| shown.contains(*began));
             self.overview_grip = inside.map_or(0.0, |began| began.x - shown.center().x);
         }
@@ -80,7 +80,7 @@ impl ScopePanes {
         self.model.act(Action::ShowAt(view.left_index + part * view.span_samples));
     }
 
-    /// All lanes over each other, each by its own extremes.
+    /// Draws all lanes over each other, each by its own extremes.
     fn paint_overview(&self, ui: &egui::Ui, view: &OverviewView, strip: Rect) {
         let theme = self.theme();
         let mut painter = LanePainter::new(strip, ui.ctx().pixels_per_point(), &theme);
@@ -106,7 +106,7 @@ impl ScopePanes {
 }
 
 const HEIGHT: f32 = 34.0;
-/// Of what is left for the panes and the strip; lower ones need it for the traces.
+/// Minimum height of the area for panes and strip; a lower one needs it for the traces.
 const AREA_HEIGHT_MIN: f32 = 330.0;
 const AREA_WIDTH_MIN: f32 = 200.0;
 const SHOWN_WIDTH_MIN: f32 = 6.0;

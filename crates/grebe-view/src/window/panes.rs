@@ -1,4 +1,4 @@
-//! One scope of the window: its model, its layout, its textures, and the order of a frame. The other files draw it.
+//! One scope of the window: its model, its layout, its textures, and the order of a frame. The other files draw its parts.
 
 use std::time::Duration;
 
@@ -23,60 +23,60 @@ use crate::png;
 
 pub(super) struct ScopePanes {
     pub(super) model: ViewModel,
-    /// Tells several scopes of one window apart.
+    /// Distinguishes several scopes of one window.
     pub(super) id: egui::Id,
     /// `None` while it is being drawn.
     pub(super) layout: Option<Layout>,
-    /// The waterfall's texture: its number, what its colours mean, and the texture.
+    /// The waterfall's texture, with its number, levels and theme.
     pub(super) waterfall: Option<((u64, ValueRange, ThemeChoice), TextureHandle)>,
-    /// The texture of one lane over another: which view in which theme.
+    /// The texture of the X-Y plot, with its number and theme.
     pub(super) xy_texture: Option<((u64, ThemeChoice), TextureHandle)>,
-    /// The textures of the densities, and the number of the view that they are of.
+    /// The textures of the densities, and the number of their view.
     pub(super) densities: PerLane<TextureHandle>,
     pub(super) persistence_number: u64,
-    /// Left of the plots, for their labels.
+    /// Width of the labels left of the plots.
     pub(super) gutter: f32,
     /// Heights of the plots of traces and spectrum in the last frame.
     #[cfg(test)]
     pub(super) pane_heights: [f32; 2],
-    /// How far the lanes are scrolled, in points, and the one that was last brought into view.
+    /// Scroll position of the lanes in points, and the lane that was last scrolled into view.
     pub(super) lanes_offset: f32,
     pub(super) lanes_selected: Option<LaneId>,
-    /// Where a box was begun, while it is drawn.
+    /// Start of a box that is being drawn.
     pub(super) box_from: Option<Pos2>,
-    /// Whether it is to be annotated, instead of zoomed into.
+    /// Whether the box becomes an annotation, instead of a zoom.
     pub(super) is_box_annotated: bool,
-    /// Where a box was begun on the waterfall, while it is drawn.
+    /// Start of a box that is being drawn on the waterfall.
     pub(super) waterfall_box: Option<Pos2>,
-    /// How far from the middle of what is shown the strip with all of the history was taken hold of.
+    /// Distance of the grabbed point from the middle of the visible part, in the overview strip.
     pub(super) overview_grip: f32,
-    /// Widths of what stands in the rows of the head, in the last frame.
+    /// Widths of the items in the head's rows, in the last frame.
     pub(super) buttons_width: f32,
     pub(super) facts_width: f32,
     /// Whether the two rows of the head are folded into more.
     pub(super) is_folded: [bool; 2],
     pub(super) trigger_width: f32,
-    /// The trigger that the list was last scrolled to.
+    /// The trigger to which the list last scrolled.
     pub(super) listed_segment: Option<f64>,
-    /// The place of the found event that was brought into sight last.
+    /// The search result to which the list last scrolled.
     pub(super) listed_event: Option<usize>,
-    /// The button that opened the list, and the line that the list was last scrolled to.
+    /// The button of the open list, and the line to which the list last scrolled.
     pub(super) list_anchor: Option<(Setting, Rect)>,
     pub(super) listed_mark: Option<usize>,
-    /// Whether keys are for this one of several.
+    /// Whether this scope gets the keys.
     pub(super) has_keys: bool,
-    /// Whether somebody else takes its pictures, with those of others.
+    /// Whether the caller takes the pictures, for several scopes together.
     pub(super) is_refreshed: bool,
     /// Whether keys go to a field.
     pub(super) is_typing: bool,
-    /// The field of a quantity that has the keys, and what is typed there.
+    /// The number field with the keyboard focus, and its typed text.
     pub(super) typed: Option<(egui::Id, String)>,
     /// The theme that egui was last styled for.
     pub(super) styled: Option<ThemeChoice>,
 }
 
 impl ScopePanes {
-    /// One of several in a window.
+    /// Creates one of several scopes of a window.
     pub(super) fn new(number: usize, link: ScopeLink, options: ViewOptions) -> ScopePanes {
         let id = egui::Id::unique(("scope", number));
         ScopePanes {
@@ -112,7 +112,7 @@ impl ScopePanes {
         }
     }
 
-    /// One frame: keys first, then everything that is shown, from the top down.
+    /// Draws one frame: keys first, then all elements from the top down.
     pub(super) fn show(&mut self, ui: &mut egui::Ui) {
         if self.has_keys {
             self.keys(ui);
@@ -143,7 +143,7 @@ impl ScopePanes {
         self.head(ui);
         let area = ui.available_rect_before_wrap();
         let right = area.right() - self.side_width();
-        // More rows than this scroll.
+        // Further rows scroll.
         let bottom = area.bottom() - self.measurements_height().min(area.height() * 0.4);
         let mut panes = Rect::from_min_max(area.min, pos2(right, bottom));
         let strip = self.take_overview(&mut panes, ui.ctx().pixels_per_point());
@@ -161,8 +161,8 @@ impl ScopePanes {
         self.wake_when_stale(ui.ctx());
     }
 
-    /// Draws once more when a stream that stops becomes stale: a picture at rest costs nothing meanwhile. Nobody wakes for a source that is
-    /// being opened.
+    /// Redraws when a stopped stream becomes stale, and while a source is being opened, because neither wakes the
+    /// window. A picture at rest costs nothing otherwise.
     fn wake_when_stale(&self, ctx: &egui::Context) {
         if self.model.is_opening() {
             ctx.request_repaint_after(OPENING_INTERVAL);
@@ -173,7 +173,7 @@ impl ScopePanes {
         }
     }
 
-    /// A button that does something.
+    /// A button with an action.
     pub(super) fn button(
         &mut self,
         ui: &mut egui::Ui,
@@ -186,7 +186,7 @@ impl ScopePanes {
         }
     }
 
-    /// A button that stays pressed while something is on.
+    /// A button that stays pressed while a setting is on.
     pub(super) fn toggle(
         &mut self,
         ui: &mut egui::Ui,
@@ -209,7 +209,7 @@ impl ScopePanes {
         color32(self.model.controls.lanes.setup(lane).trace_color(lane, &self.theme()))
     }
 
-    /// The colour of a channel where all of it is meant.
+    /// The colour of a whole channel.
     pub(super) fn channel_color(&self, channel: usize) -> Color32 {
         self.trace_color(self.model.channel_lane(channel))
     }
@@ -225,5 +225,5 @@ impl ScopePanes {
     }
 }
 
-/// How often is looked whether a source that is being opened is there.
+/// Interval of checks whether a source has been opened.
 const OPENING_INTERVAL: Duration = Duration::from_millis(50);

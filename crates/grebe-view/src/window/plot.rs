@@ -1,4 +1,4 @@
-//! The plot of the traces: its lanes, its axes, and what the pointer does there.
+//! The plot of the traces: its lanes, its axes, and the pointer on it.
 
 use eframe::egui::{self, FontId, Pos2, Rect, Sense, pos2, vec2};
 use grebe_scope::{Column, Engineering};
@@ -26,7 +26,7 @@ impl ScopePanes {
         self.pointer(ui, &response, plot);
         let columns = (plot.width() * pixels_per_point).round() as usize;
         if self.model.request(columns) {
-            // The answer may be there by the next frame, and nobody else may ask for one.
+            // The answer may be there by the next frame, and no other event requests one.
             ui.ctx().request_repaint();
         }
         if self.model.seen.picture.lanes.is_empty() {
@@ -85,8 +85,8 @@ impl ScopePanes {
         if self.model.controls.show.overlay { 1 } else { self.model.seen.picture.lanes.len().max(1) }
     }
 
-    /// Where all lanes lie: in the plot, or higher than it where they would be too low to be read. Then they are scrolled, by
-    /// the bar at the right or the wheel with shift; the lane that is selected comes into view.
+    /// Area of all lanes: the plot, or a higher area if lanes would be too low to read. Then the bar at the right or
+    /// the wheel with shift scrolls them, and the selected lane scrolls into view.
     fn lanes(&mut self, ui: &egui::Ui, plot: Rect) -> Rect {
         let height = (self.lane_count() as f32 * LANE_HEIGHT_MIN).max(plot.height());
         let hidden = height - plot.height();
@@ -206,7 +206,7 @@ impl ScopePanes {
     }
 }
 
-/// Lanes lower than this, in points, cannot be read: they scroll.
+/// Minimum height of a lane in points; lower ones are unreadable, so the lanes scroll.
 const LANE_HEIGHT_MIN: f32 = 44.0;
 
 pub(super) fn lane_rect(plot: Rect, place: usize, count: usize) -> Rect {

@@ -68,12 +68,12 @@ impl ScopePanes {
 
     fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
         let mut controls = bars::spectrum_controls(&self.model);
-        // From the right to the left.
+        // From right to left.
         controls.reverse();
         self.widgets(ui, &controls);
     }
 
-    /// A line at each harmonic with its number at the top; in brackets where it is folded back from beyond half the rate.
+    /// Draws a line at each harmonic with its number at the top; in brackets if it is an alias from beyond half the rate.
     fn harmonic_marks(&self, ui: &egui::Ui, plot: Rect) {
         let color = self.channel_color(self.model.harmonics_channel());
         let mut harmonics: Vec<_> = self.model.harmonics().into_iter().filter(|it| it.is_shown()).collect();
@@ -93,7 +93,7 @@ impl ScopePanes {
         }
     }
 
-    /// The markers, which can be dragged.
+    /// Draws the markers, which can be dragged.
     fn markers(&mut self, ui: &egui::Ui, plot: Rect) {
         let theme = self.theme();
         let color = color32(theme.cursor);
@@ -114,7 +114,7 @@ impl ScopePanes {
         }
     }
 
-    /// The highest peak of each channel, at its place.
+    /// Draws the highest peak of each channel.
     fn peak_marks(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
         let Some(view) = &self.model.seen.picture.spectrum else { return };
         let theme = self.theme();
@@ -172,7 +172,7 @@ impl ScopePanes {
         }
     }
 
-    /// Wheel and drag on the frequency axis, double click for all of it; returns where the pointer hovers.
+    /// Handles wheel and drag on the frequency axis, and a double click for all of it. Returns the hovered place.
     fn frequency_pointer(&mut self, ui: &mut egui::Ui, area: Rect, plot: Rect, id: &str) -> Option<Pos2> {
         let response = ui.interact(area, self.id.with(id), Sense::click_and_drag());
         if response.dragged() && self.waterfall_box.is_none() {
@@ -231,7 +231,7 @@ impl ScopePanes {
         response
     }
 
-    /// What the colours of levels mean: a bar beside the waterfall.
+    /// Draws the colour scale of the levels, beside the waterfall.
     fn level_bar(&self, ui: &egui::Ui, plot: Rect, range: ValueRange) {
         let bar =
             Rect::from_min_max(plot.right_top() + vec2(8.0, 0.0), plot.right_bottom() + vec2(20.0, 0.0));
@@ -250,13 +250,13 @@ impl ScopePanes {
         }
     }
 
-    /// Both have one axis: where there is a bar of levels, it has room in both.
+    /// Spectrum and waterfall share one axis, so both leave room for the level bar.
     fn plot_rect(&self, area: Rect) -> Rect {
         let bar = if self.model.controls.show.waterfall { LEVELS_WIDTH } else { 0.0 };
         Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0 + bar, AXIS_HEIGHT))
     }
 
-    /// Makes a texture of the cells, if they or the meaning of their colours changed.
+    /// Makes a texture of the cells, if they or the levels of their colours changed.
     fn upload_waterfall(
         &mut self,
         ctx: &egui::Context,
@@ -298,5 +298,5 @@ pub(super) fn ramp(theme: &Theme) -> Vec<Color32> {
     theme.ramp().iter().copied().map(color32).collect()
 }
 
-/// Of the bar of levels, with its labels.
+/// Width of the level bar with its labels.
 const LEVELS_WIDTH: f32 = 62.0;

@@ -6,14 +6,14 @@ use grebe_scope::raster::Theme;
 use super::lanes::color32;
 use crate::model::channel::ThemeChoice;
 
-/// Amber for a held picture: easily told from live and from loss.
+/// Amber for a held picture: distinct from live and from loss.
 const HELD: [Color32; 2] = [Color32::from_rgb(240, 180, 60), Color32::from_rgb(150, 95, 0)];
 const GOOD: [Color32; 2] = [Color32::from_rgb(80, 200, 120), Color32::from_rgb(14, 116, 60)];
 
-/// Fonts that have every sign that the scope uses, and those of names in any script, where the system has them.
+/// Fonts with all signs of the scope, and, if the system has one, a font for names in any script.
 pub(super) fn fonts() -> egui::FontDefinitions {
     let mut fonts = egui::FontDefinitions::default();
-    // The proportional font has no arrows.
+    // The proportional font lacks arrows.
     let (arrows, names) = ("Hack".to_owned(), "system".to_owned());
     fonts.families.entry(FontFamily::Proportional).or_default().push(arrows);
     if let Some((bytes, index)) = grebe_scope::raster::system_font() {
@@ -24,7 +24,7 @@ pub(super) fn fonts() -> egui::FontDefinitions {
     fonts
 }
 
-/// Sets egui's colours and fonts to those of the scope.
+/// Sets egui's colours and fonts for the scope.
 pub(super) fn apply(ctx: &egui::Context, choice: ThemeChoice) {
     let theme = choice.colors();
     let mut visuals = match choice {

@@ -22,7 +22,7 @@ use crate::model::generator::{Generator, GeneratorRemote, GeneratorWish};
 use crate::model::options::ViewOptions;
 use crate::testing::sine_batch;
 
-/// A scope over an ended stream of three channels with a gap: nothing on it depends on the time of day.
+/// A scope over an ended stream of three channels with a gap, independent of the time of day.
 fn panes(theme: ThemeChoice) -> ScopePanes {
     let (mut feed, link) = ScopeFeed::new(1 << 20);
     for block in (0..40).filter(|block| !(20..24).contains(block)) {
@@ -39,7 +39,7 @@ fn panes(theme: ThemeChoice) -> ScopePanes {
     ScopePanes::new(0, link, options)
 }
 
-/// A harness without a renderer: for what a person reads and presses.
+/// A harness without a renderer, for texts and clicks.
 fn harness(panes: ScopePanes) -> Harness<'static, ScopePanes> {
     let mut harness = Harness::builder()
         .with_size(egui::vec2(1000.0, 600.0))
@@ -62,7 +62,7 @@ fn what_the_scope_knows_can_be_read_without_seeing_it() {
     harness.get_by_label("4 frames");
 }
 
-/// Sizes of what is drawn, asked of what a frame leaves: the traces ask for a column a pixel.
+/// Checks sizes through the requests of a frame: the traces ask for one column per pixel.
 #[test]
 fn every_size_has_traces_and_room_for_the_spectrum() {
     for (size, ratio) in
@@ -132,7 +132,7 @@ fn value_cursors_stand_in_the_unit_of_the_selected_channel() {
     assert!(a > lane.at(0.35), "{a}");
     let difference = grebe_scope::Engineering::new(b - a, "V").digits(9).to_string();
     harness.get_by_label(&difference);
-    // The lines stay where they are when another channel gives them another unit.
+    // The lines stay in place when another channel gives them another unit.
     press(&mut harness, "n");
     let moved = harness.state().model.controls.cursors.values.unwrap();
     let other = harness.state().model.controls.lanes.range(LaneId::real(2)).unwrap();
@@ -151,7 +151,7 @@ fn cursors_read_the_samples_themselves_with_all_their_digits() {
     panes.model.controls.lanes.channel_mut(0).scale = 1e-4;
     let mut harness = harness(panes);
     press(&mut harness, "c");
-    // The picture ends at sample 2000, two seconds after its begin: these are samples 637 and 1637, between columns.
+    // The picture ends at sample 2000, two seconds after its start: these are samples 637 and 1637, between columns.
     harness.state_mut().model.controls.cursors.times = Some([-1.363, -0.363]);
     harness.run();
     let sample = |index: f64| (index * std::f64::consts::TAU / 500.0).sin() * 10_000.0;
@@ -225,7 +225,7 @@ fn the_spectrum_names_the_tone_and_zooms() {
     harness.get_by_label("spectrum").click();
     harness.run();
     let rows = harness.state().model.peak_rows(1);
-    // Those of the other channels lie too near to 0 Hz to be told from an offset.
+    // The tones of the other channels are too close to 0 Hz to separate from an offset.
     assert_eq!(rows[0].cells[0], "CH3");
     let hertz: f64 = rows[0].cells[1].split(' ').next().unwrap().parse().unwrap();
     assert!((hertz - 6.0).abs() < 0.1, "{rows:?}");
@@ -333,12 +333,12 @@ fn a_refusal_is_told_without_the_place_in_the_library() {
 #[test]
 fn a_resting_picture_asks_for_no_repaint() {
     let mut harness = dark();
-    // `run` ends only when nothing asks for another frame; it panics where that never happens.
+    // `run` ends when no frame is requested; it panics if that never happens.
     let frames = harness.run();
     assert!(frames <= 2, "{frames}");
 }
 
-/// Takes what has this name, and lets it go elsewhere.
+/// Drags the element with this name.
 fn drag(harness: &mut Harness<'static, ScopePanes>, name: &str, by: egui::Vec2) {
     let at = harness.get_by_label(name).rect().center();
     harness.drag_at(at);
@@ -349,7 +349,6 @@ fn drag(harness: &mut Harness<'static, ScopePanes>, name: &str, by: egui::Vec2) 
     harness.run();
 }
 
-/// Types keys, one a frame.
 /// All words of the window of a scope after these keys, and the columns of its traces.
 pub(crate) fn labels(link: ScopeLink, options: ViewOptions, keys: &str) -> (Vec<String>, usize) {
     let mut harness = Harness::builder()
@@ -380,6 +379,7 @@ pub(crate) fn labels(link: ScopeLink, options: ViewOptions, keys: &str) -> (Vec<
     (nodes.flat_map(words).flatten().collect(), columns)
 }
 
+/// Types keys, one per frame.
 fn press(harness: &mut Harness<'static, ScopePanes>, keys: &str) {
     for key in keys.chars() {
         harness.event(egui::Event::Text(key.to_string()));

@@ -21,7 +21,7 @@ impl ScopePanes {
         self.layout = Some(layout);
     }
 
-    /// The strip above a pane: its name, to drag it by, and what `controls` puts at the right. Returns what is left.
+    /// Draws the strip above a pane: its name, for dragging, and `controls` at the right. Returns the rest of the area.
     pub(super) fn pane_head(
         &mut self,
         ui: &mut egui::Ui,
@@ -70,7 +70,7 @@ impl Behavior<Pane> for Shown<'_> {
     }
 
     fn simplification_options(&self) -> SimplificationOptions {
-        // The traces may stand alone: their container stays for the others.
+        // If the traces stand alone, their container stays for the others.
         SimplificationOptions { prune_single_child_containers: false, ..SimplificationOptions::default() }
     }
 

@@ -14,19 +14,19 @@ use crate::model::lane_ticks::{LaneTicks, chip_words};
 use crate::model::seen::hud::RunState;
 use crate::model::vertical::ValueRange;
 
-/// A lane with what belongs to it.
+/// A lane with its data and its look.
 struct ShownLane<'a> {
     id: LaneId,
     lane: Lane<'a>,
     setup: ChannelSetup,
     ticks: LaneTicks,
     is_clipped: bool,
-    /// Whether it has a grid and labels of its own: in an overlay only the front lane has.
+    /// Whether it has its own grid and labels: in an overlay only the front lane has.
     has_grid: bool,
 }
 
 impl ScopePanes {
-    /// All lanes of the plot; a click on a channel's name opens its settings.
+    /// Draws all lanes of the plot; a click on a channel's name opens its settings.
     pub(super) fn traces(&mut self, ui: &egui::Ui, plot: Rect, area: Rect, pixels_per_point: f32) {
         self.upload_persistence(ui.ctx());
         let count = self.model.seen.picture.lanes.len();
@@ -47,7 +47,7 @@ impl ScopePanes {
         let lane = |(place, (data, &range)): (usize, (&'a LaneColumns, &ValueRange))| {
             let setup = self.model.setup(data.lane);
             let color = self.trace_color(data.lane);
-            // What is stale looks it.
+            // Draw a stale stream paler.
             let is_stale = self.model.seen.hud.state == RunState::Stale;
             let color = if is_stale { color.gamma_multiply(0.4) } else { color };
             let rect = lane_rect(
@@ -74,7 +74,7 @@ impl ScopePanes {
         channels.map(lane).collect()
     }
 
-    /// Grids, losses, traces; returns where losses are to be named.
+    /// Draws grids, losses and traces; returns the places where losses need a name.
     fn paint_lanes(
         &self,
         ui: &egui::Ui,
@@ -95,7 +95,7 @@ impl ScopePanes {
         let front = self.model.front_lane();
         let behind = lanes.iter().enumerate().filter(|(place, _)| *place != front).map(|(_, lane)| lane);
         for ShownLane { id, lane, .. } in behind.chain(lanes.get(front)) {
-            // The math lane has no density: it is computed anew for each picture.
+            // The math lane has no density, because it is computed again for each picture.
             if !is_persistent || id.is_math() {
                 painter.trace(lane);
             }
@@ -108,7 +108,7 @@ impl ScopePanes {
         lost
     }
 
-    /// Labels of the value axes and names of the lanes; returns the one whose name was clicked.
+    /// Draws labels of the value axes and names of the lanes; returns the clicked lane.
     fn name_lanes(&self, ui: &egui::Ui, lanes: &[ShownLane<'_>]) -> Option<LaneId> {
         let theme = self.theme();
         let mut clicked = None;
@@ -130,7 +130,7 @@ impl ScopePanes {
         clicked
     }
 
-    /// Says of each wide loss what it was; the place only where there is room for it.
+    /// Writes the loss into each wide gap, with its place if there is room.
     fn name_losses(&self, ui: &egui::Ui, plot: Rect, lost: &[Rect]) {
         let color = color32(self.theme().gap);
         for rect in lost {
@@ -146,7 +146,7 @@ impl ScopePanes {
         }
     }
 
-    /// A channel's name on its colour, and how it is shown; a click opens its settings.
+    /// Draws a channel's name on its colour, and its scale; a click opens its settings.
     fn chip(
         &self,
         ui: &egui::Ui,
@@ -170,7 +170,7 @@ impl ScopePanes {
         )
     }
 
-    /// Says that a channel's samples are cut off; returns where that ends.
+    /// Marks a channel as clipped; returns the end of the mark.
     fn clip_chip(&self, ui: &egui::Ui, at: Pos2, lane: LaneId) -> f32 {
         let theme = self.theme();
         let galley = ui.painter().layout_no_wrap("CLIP".into(), label_font(), color32(theme.plot));
@@ -186,7 +186,7 @@ impl ScopePanes {
         chip.right()
     }
 
-    /// Whether densities are shown in place of traces: they are on, and there are any.
+    /// Whether densities replace the traces: they are on, and there are any.
     fn has_persistence(&self) -> bool {
         let is_live = !self.model.controls.time.is_held();
         let view = &self.model.seen.picture.persistence;
@@ -226,7 +226,7 @@ impl ScopePanes {
         }
     }
 
-    /// How many triggers are in the densities, and which part of all that is.
+    /// Writes the number of triggers in the densities, and their part of all triggers.
     fn persistence_words(&self, ui: &egui::Ui, plot: Rect) {
         let Some(view) = self.model.seen.picture.persistence.as_ref().filter(|_| self.has_persistence())
         else {
@@ -242,7 +242,7 @@ impl ScopePanes {
     }
 }
 
-/// The colour of a level: fades in, then turns towards the colour of text, so that frequent levels stand out.
+/// The colour of a level: fades in, then turns towards the text colour, so that frequent levels stand out.
 fn glow(level: f32, color: Color32, text: Color32) -> Color32 {
     let front = ((level - 0.6) / 0.4).clamp(0.0, 1.0) * 0.5;
     let mix = |a: u8, b: u8| (f32::from(a) + (f32::from(b) - f32::from(a)) * front) as u8;

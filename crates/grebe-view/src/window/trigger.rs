@@ -31,7 +31,7 @@ impl ScopePanes {
             self.choice(ui, source, hint, Setting::TriggerLane);
             self.button(ui, trigger.slope, "the other direction  (e)", Action::Slope);
             let kind = format!("{} {}", trigger.kind.name(), trigger.time);
-            let hint = "what triggers: edge, pulse, runt, window or dropout  (b)";
+            let hint = "type of trigger: edge, pulse, runt, window or dropout  (b)";
             self.choice(ui, kind.trim_end(), hint, Setting::TriggerKind);
             let mut sees = trigger.coupling.clone();
             if !trigger.holdoff.is_empty() {

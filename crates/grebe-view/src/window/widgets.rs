@@ -10,7 +10,7 @@ use crate::model::fields::Field;
 use crate::model::widget::{Press, Widget};
 
 impl ScopePanes {
-    /// A row: words before buttons stand above each other in all rows.
+    /// Draws a row. Labels before buttons are aligned in all rows.
     pub(super) fn row(&mut self, ui: &mut egui::Ui, row: &[Widget]) {
         ui.horizontal(|ui| {
             let words = row.first().filter(|it| it.act.is_none() && it.field.is_none());
@@ -21,7 +21,7 @@ impl ScopePanes {
         });
     }
 
-    /// Rows of two columns: words, and what stands behind them.
+    /// Draws rows of two columns: labels, and the elements after them.
     pub(super) fn columns(
         &mut self,
         ui: &mut egui::Ui,
@@ -75,7 +75,7 @@ impl ScopePanes {
         };
         let button = ui.add_enabled(!widget.is_off, button).on_hover_text(&widget.title);
         if matches!(widget.words.as_str(), "\u{2212}" | "+" | "\u{d7}") {
-            // A sign alone says nothing to who does not see what it stands beside.
+            // A sign alone means nothing to a screen reader.
             name_it(&button, widget.title.split("  (").next().unwrap_or_default());
         }
         if button.clicked() {
@@ -84,7 +84,7 @@ impl ScopePanes {
         button
     }
 
-    /// A field; what means nothing there is red while it is typed, and changes nothing.
+    /// Draws a field. Invalid text is red while it is typed, and changes nothing.
     fn field(&mut self, ui: &mut egui::Ui, widget: &Widget, field: Field) -> egui::Response {
         let id = self.id.with(("field", &widget.title));
         let is_edited = self.typed.as_ref().is_some_and(|(typed, _)| *typed == id);
@@ -102,14 +102,14 @@ impl ScopePanes {
         self.is_typing |= edit.has_focus();
         if field.is_text() {
             if edit.changed() {
-                // Words are taken as they are typed.
+                // Text applies while it is typed.
                 let _ = self.model.set_field(field, &text);
             }
             return edit;
         }
         let hint = match takes {
             true => "a number, with a prefix and the unit if you like: 150u",
-            false => "this means nothing here: the value stays what it was",
+            false => "invalid here: the value does not change",
         };
         let edit = edit.on_hover_text(hint);
         let is_given_up = ui.input(|input| input.key_pressed(egui::Key::Escape));
@@ -130,5 +130,5 @@ fn row_label(ui: &mut egui::Ui, text: &str, color: egui::Color32) {
     });
 }
 
-/// Before the buttons of a row.
+/// Width of the labels before buttons.
 const LABEL_WIDTH: f32 = 52.0;

@@ -27,7 +27,7 @@ impl ScopePanes {
             self.model.xy_size = None;
             return response;
         }
-        // A cell for two points: what is finer is noise.
+        // One cell for two points, because finer ones show noise.
         let size = ((plot.width() / 2.0) as usize, (plot.height() / 2.0) as usize);
         self.model.xy_size = Some((size.0.clamp(1, 8192), size.1.clamp(1, 8192)));
         let [x, y] = self.model.xy_axes(size);
@@ -50,7 +50,7 @@ impl ScopePanes {
             self.upload_xy(ui.ctx(), &view);
         }
         if let (Some((_, texture)), Some(view)) = (&self.xy_texture, &self.model.seen.picture.xy) {
-            // Made for the axes of a moment ago, it stands where its values are.
+            // The axes may have changed since, so scale the cells to their values.
             let parts = |axis: &XyAxis, (low, high): (f64, f64)| {
                 let setup = self.model.setup(axis.lane);
                 [low, high].map(|count| axis.range.part_of(setup.value(count)) as f32)
@@ -74,7 +74,7 @@ impl ScopePanes {
         if self.xy_texture.as_ref().is_some_and(|(shown, _)| *shown == key) {
             return;
         }
-        // The first colour is that of nothing: the grid is seen through it.
+        // The first colour, for empty cells, is transparent, so that the grid is visible.
         let ramp = ramp(&self.theme());
         let color = |&cell: &u8| match cell {
             0 => Color32::TRANSPARENT,

@@ -1,4 +1,4 @@
-//! A box that is drawn on the traces: what lies in it is shown then.
+//! A box drawn on the traces, which then fills the view.
 
 use eframe::egui::{self, PointerButton, Pos2, Rect, StrokeKind};
 
@@ -37,8 +37,7 @@ impl ScopePanes {
         true
     }
 
-    /// The times of a box, and the values of the lane that it was begun in. Where it is a few points wide or high, that
-    /// direction was not meant.
+    /// Times of a box, and values in the lane of its start. A direction of only a few points was not meant.
     fn show_box(&mut self, plot: Rect, from: Pos2, drawn: Rect) {
         let count = self.model.seen.picture.lanes.len();
         let time = |x: f32| f64::from((x - plot.left()) / plot.width());

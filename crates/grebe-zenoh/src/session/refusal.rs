@@ -35,7 +35,7 @@ pub(super) fn reason(warnings: &[String]) -> Option<Reason> {
     } else if let Some((_, wrong)) = refused.split_once("invalid peer certificate: ") {
         (
             format!(
-                "its certificate is not accepted: {wrong} (transport/link/tls/root_ca_certificate names whose certificates are)"
+                "its certificate is not accepted: {wrong} (transport/link/tls/root_ca_certificate sets the trusted authority)"
             ),
             true,
         )

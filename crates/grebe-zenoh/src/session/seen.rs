@@ -36,7 +36,7 @@ pub(super) fn check(lab: &Lab, prefix: &'static str, stream: &str, data_key: &st
         && let Ok(name) = stream.parse::<StreamName>()
         && other.what(&lab.id(), &name, WITHIN)?.is_none()
     {
-        return Err(unseen("answer what it is (declare_queryable, reply), or not ask (query)"));
+        return Err(unseen("answer queries (declare_queryable, reply), or not query (query)"));
     }
     // A message without frames: readers pass it over.
     let receiver = other.receiver(data_key, Overflow::DropOldest)?;

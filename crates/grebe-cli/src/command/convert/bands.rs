@@ -63,7 +63,7 @@ fn names(options: &Convert) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Says what is not as it should be.
+/// Reports imperfections of a cut.
 fn report(cut: &BoxCut, to: &Path) {
     let name = to.display();
     if cut.samples == 0 {

@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::output::{self, note};
 use crate::units::{counted, exact, grouped};
 
-/// Where a result comes from, if a temporary recording lies between.
+/// Origin of a result that passes through a temporary recording.
 #[derive(Default)]
 pub(super) struct Origin {
     pub(super) made_from: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
     let samples = file.len_samples();
     let saved = with_progress(&save.done_samples, samples, || file.save_as(to, &save, &interrupt::cancel()));
     let files = saved.inspect_err(|error| report_resumable(error, to))?;
-    // Those of what was there before.
+    // Annotations of a previous file with this name.
     SampleFile::forget_annotations(files.first().map_or(to, PathBuf::as_path));
     let (channels, format) = (file.channels(), file.format());
     let plural = if channels == 1 { "" } else { "s" };

@@ -333,7 +333,7 @@ const SAVES: usize = 1;
 const WITHIN: usize = 2;
 const LEFT_OUT: usize = 3;
 const FAILED: usize = 4;
-/// A quarter of what a reader of shared memory may hold.
+/// A quarter of the limit for a reader of shared memory.
 const QUEUE_BATCHES: usize = 64;
 /// Concurrent saves; each copies at the rate of the disk.
 const SAVES_MAX: usize = 4;

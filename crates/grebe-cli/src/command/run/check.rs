@@ -195,7 +195,7 @@ impl Carries {
         let (began, mut bytes, mut before) = (Instant::now(), FIRST_BYTES, 0.0);
         loop {
             let Some(Filled { bytes: came, ns }) = round(bytes) else { return self };
-            // What came at once waited in buffers: that says nothing of more than the shortest time.
+            // Data that arrives at once comes from buffers, so count at least the shortest time.
             let rate = came as f64 / (ns.max(SHORTEST_NS) as f64 / 1e9);
             let best = self.has_bytes_per_s.unwrap_or(0.0).max(rate);
             self.has_bytes_per_s = Some(best);

@@ -399,7 +399,7 @@ mod tests {
                 mast.handle(ToHost::Away(1));
                 assert!(mast.leads_here() && mast.joined().is_some() && mast.peers.is_finished());
                 store.handle(ToHost::Away(0));
-                assert!(!store.leads_here(), "what was taken is told where it came from");
+                assert!(!store.leads_here(), "the sender learns of a taken frame");
             } else {
                 mast.joined().unwrap().cancel.cancel();
                 assert_eq!(store.says(broke(round)), 0);

@@ -4,7 +4,8 @@ use super::*;
 use crate::support::Good;
 use crate::support::kills::kills;
 
-/// Checks all recordings of a folder, also by SigMF's validator if `GREBE_VALIDATE` has its path. Returns how many there are.
+/// Checks all recordings of a folder, also by SigMF's validator if `GREBE_VALIDATE` has its path. Returns how many
+/// there are.
 fn check_all(folder: &Path, made: &[Vec<i16>; 2]) -> usize {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let all: Vec<PathBuf> = names.collect();
@@ -13,7 +14,7 @@ fn check_all(folder: &Path, made: &[Vec<i16>; 2]) -> usize {
     };
     let known = parts(folder);
     for data in with("sigmf-data").filter(|data| !data.with_extension("sigmf-meta").exists()) {
-        // Of a part that was just being removed, or named: nothing says that it is a recording, and the next recorder removes it.
+        // A part that was being removed or renamed: it does not count as a recording, and the next recorder removes it.
         let is_ring = data.file_name().unwrap().to_str().unwrap().starts_with("ring_");
         let is_at_an_end =
             |it: Option<&PathBuf>| it.is_some_and(|part| number(data).abs_diff(number(part)) == 1);

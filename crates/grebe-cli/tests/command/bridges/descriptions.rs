@@ -116,7 +116,7 @@ fn each_description_holds_from_its_own_sample_on_where_each_frame_has_another() 
             Describes::Frequency => {
                 assert_eq!((captures, annotations.len()), (said(&from).0, 0), "{}", bridge.source);
             }
-            // It says nothing, and no frequency that was right once.
+            // It states nothing, not even an old frequency.
             Describes::Nothing => {
                 captures.dedup_by_key(|(_, frequency)| *frequency);
                 assert_eq!((captures.len(), annotations.len()), (1, 0), "{}", bridge.source);

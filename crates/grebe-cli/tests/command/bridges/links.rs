@@ -124,7 +124,7 @@ fn a_link_that_is_down_ends_no_recorder_beside_it() {
     assert_eq!(data(&file).len(), 800_000);
 }
 
-/// Many small datagrams share a message to the kernel: after one that was refused none is doubled or moved.
+/// Many small datagrams share a system call: a refused one causes no duplicate and no reordering.
 #[test]
 fn of_datagrams_that_travel_together_each_comes_once_and_in_order() {
     let Some(hosts) = Hosts::make() else { return };

@@ -195,7 +195,7 @@ pub(crate) fn wait_for_samples(file: &Path, samples: u64) {
     });
 }
 
-/// A port that nobody has. Tests of one process get one after the other, also where hosts of their own are free of them all.
+/// A free port. Tests of one process get different ones, even if their network namespaces have all ports free.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -226,7 +226,7 @@ impl Running {
     pub(crate) fn finish(&mut self) -> Ended {
         let output = finish(self.child.take().unwrap());
         let said = self.said.take().unwrap().join().unwrap();
-        // Behind the results of one that failed stands its error.
+        // The error of a failed command follows its results.
         let results = text(&output.stdout);
         let result = serde_json::Deserializer::from_str(&results).into_iter().next().and_then(Result::ok);
         Ended { status: output.status.code(), result: result.unwrap_or_default(), said }
@@ -255,7 +255,7 @@ impl Ended {
     /// Samples that it says are missing.
     pub(crate) fn lost_samples(&self) -> u64 {
         let losses = self.result["losses"].as_object().unwrap_or_else(|| panic!("{self:?}"));
-        // Gaps in a recording are what the others lost, once more.
+        // A recording's gaps repeat the other losses.
         let is_a_loss = |name: &str| name.ends_with("_samples") && name != "gap_samples";
         losses.iter().filter(|(name, _)| is_a_loss(name)).filter_map(|(_, it)| it.as_u64()).sum()
     }

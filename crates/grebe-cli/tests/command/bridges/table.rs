@@ -1,4 +1,4 @@
-//! The table of bridges: who is in it is tried by every test here.
+//! The table of bridges: every test here runs for each row.
 
 use std::process::{Command, Stdio};
 

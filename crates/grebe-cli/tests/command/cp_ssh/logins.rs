@@ -194,7 +194,7 @@ fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
         let id = fs::read_to_string(&pid).unwrap_or_default();
         fs::read_dir(format!("/proc/{}/task", id.trim())).map_or(0, Iterator::count)
     };
-    // Beside its first thread, one that reads on and one for signals: it has been told what to show.
+    // Beside its main thread, a reader and a signal thread: it has its task by then.
     wait_until("nothing is started", || threads() >= 3);
     signal("-KILL", child.id());
     finish(child);

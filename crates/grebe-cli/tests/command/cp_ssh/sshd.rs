@@ -16,7 +16,7 @@ pub(crate) struct Sshd {
 }
 
 impl Sshd {
-    /// `None`, said in words, where this machine has none that would let this user in.
+    /// `None`, with a message, if this machine has no server that would let this user in.
     pub(crate) fn start() -> Option<Self> {
         match Self::try_start() {
             Ok(sshd) => Some(sshd),
@@ -96,7 +96,7 @@ impl Sshd {
         match login {
             Ok(login) if login.status.success() => Ok(this),
             Ok(login) => Err(format!("no login: {}{}", String::from_utf8_lossy(&login.stderr), this.log())),
-            Err(error) => Err(format!("there is no ssh: {error}")),
+            Err(error) => Err(format!("ssh is missing: {error}")),
         }
     }
 

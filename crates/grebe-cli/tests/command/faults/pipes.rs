@@ -16,7 +16,7 @@ fn a_reader_that_goes_away_ends_the_pipe_without_an_error() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
-/// `grebe record pipe: FILE --json` of these bytes: its exit status, its JSON, what it said.
+/// `grebe record pipe: FILE --json` with these bytes: exit status, JSON, messages.
 fn record_pipe(bytes: &[u8], name: &str) -> (Option<i32>, serde_json::Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("input");

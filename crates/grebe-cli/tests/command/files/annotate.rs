@@ -47,7 +47,7 @@ fn annotations_are_added_edited_deleted_exported_and_imported_to_the_sample() {
     };
     let meta = folder.path().join("x_ch1.sigmf-meta").display().to_string();
     let before = said(&meta);
-    // 97 ms lie three samples behind the gap of 90.
+    // 97 ms is three samples after the gap of 90.
     ok(&[
         "annotate",
         &file,
@@ -72,7 +72,7 @@ fn annotations_are_added_edited_deleted_exported_and_imported_to_the_sample() {
     assert_eq!(line, "   3           97 ms       2 ms  late  (two)\n");
     ok(&["annotate", &file, "--edit", "2", "--label", "here", "--samples", "1"]);
     assert_eq!(listed(&file)[1], (5, 1, "here".into(), String::new()));
-    // What is exported comes back as it was.
+    // An import restores an export exactly.
     let fields = ok(&["annotate", &file, "--json"]);
     for name in ["labels.csv", "labels.sigmf-annotations"] {
         let labels = folder.path().join(name).display().to_string();
@@ -99,7 +99,7 @@ fn annotations_are_added_edited_deleted_exported_and_imported_to_the_sample() {
         (&["--delete", "4"][..], "no annotation 4"),
         (&["--edit", "0"], "no annotation 0"),
         (&["--add", "x"], "needs --start"),
-        (&["--add", "x", "--start", "1h"], "behind the end"),
+        (&["--add", "x", "--start", "1h"], "after the end"),
         (&["--import", "x.doc"], "unknown kind of label file"),
         (&["--add", "x", "--position", "1", "--color", "red"], "invalid color"),
         (&["--add", "x", "--position", "1", "--delete", "1"], "cannot be used with"),
@@ -131,7 +131,7 @@ fn annotations_beside_a_wav_are_read_wherever_it_is() {
     }
     let to = folder.path().join("y.wav").display().to_string();
     ok(&["convert", &wav, &to, "--start", "10s", "-d", "2s", "--overwrite"]);
-    assert_eq!(listed(&to), [(0, 360, "beat".into(), String::new())], "none of what was there before");
+    assert_eq!(listed(&to), [(0, 360, "beat".into(), String::new())], "none of the previous file");
     let picture = |name: &str| {
         let png = folder.path().join(name).display().to_string();
         ok(&["view", &to, "--png", &png]);

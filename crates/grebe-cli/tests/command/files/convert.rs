@@ -86,7 +86,7 @@ fn convert_takes_parts_channels_formats_and_rates() {
 fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the_same_command_makes_it() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
-    // 8 GB of which the disk has nothing.
+    // 8 GB as a sparse file.
     fs::File::create(place("long.i16")).unwrap().set_len(8 << 30).unwrap();
     let long = format!("{}?rate=1M", place("long.i16"));
     for (signal, out) in
@@ -140,7 +140,7 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
         note["good"]["samples"].as_u64().unwrap_or(0)
     };
     let length = || fs::metadata(place("x.csv.part/x.csv")).map_or(0, |file| file.len());
-    // Room is taken beforehand, so that a length says nothing; no byte of text is zero.
+    // Space is reserved in advance, so the length proves nothing; text has no zero bytes.
     let is_written = |at: u64| {
         let mut byte = [0];
         let file = fs::File::open(place("x.csv.part/x.csv"));
@@ -153,7 +153,7 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
         let begun = length();
         let mut child = grebe(&words_of(&words)).stderr(Stdio::piped()).spawn().unwrap();
         let is_over = loop {
-            // One that is killed has what it noted; one that is interrupted has all that it wrote.
+            // A killed conversion resumes from its note, an interrupted one from all that it wrote.
             let is_on = if signal == "-KILL" { noted() > before } else { is_written(begun + (8 << 20)) };
             let is_over = child.try_wait().unwrap().is_some();
             if is_on || is_over {
@@ -198,7 +198,7 @@ fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
     if !folder.path().join("x.csv").exists() {
         let said = run(&["convert", &from, &place("x.csv")]);
         let words = text(&said.stderr);
-        assert!(said.status.code() == Some(1) && words.contains("x.csv.part was begun from"), "{words}");
+        assert!(said.status.code() == Some(1) && words.contains("x.csv.part was started from"), "{words}");
         let said = run(&words_of(&convert("x.csv")));
         let (status, said) = (said.status.code(), text(&said.stderr));
         assert!(status == Some(0) && said.contains(" of them before"), "{said}");

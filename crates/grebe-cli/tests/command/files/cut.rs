@@ -69,7 +69,7 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
         comment.contains("samples 100000 to 350000") && comment.contains("its edges are whole"),
         "{comment}"
     );
-    // Another kind of file, one channel, a rate that was asked for.
+    // Another kind of file, one channel, an explicit rate.
     let asked = ["--rate", "48k", "--format", "ci16", "--channels", "2"];
     let (status, said) = converted(&[&[place("band.wav").as_str()][..], &band, &asked].concat());
     assert!(status == Some(0) && said.contains("first 52 and last 51 samples are attenuated"), "{said}");

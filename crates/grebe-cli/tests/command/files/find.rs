@@ -42,7 +42,7 @@ fn find_lists_every_event_of_each_kind_and_none_across_a_gap() {
     assert_eq!(found(&file, &edge), both(&[(200, 0), (400, 0), (995, 0)]));
     let falling = [&edge[..], &["--slope", "falling"]].concat();
     assert_eq!(found(&file, &falling), both(&[(201, 0), (450, 0)]));
-    // 1,200 lies 255 ms behind 995, as 50 samples are missing between.
+    // 1,200 is 255 ms after 995, because 50 samples are missing between them.
     let held_off = [&edge[..], &["--holdoff", "300ms"]].concat();
     assert_eq!(found(&file, &held_off), [(200, 0), (995, 0), (1_400, 0), (1_995, 0)]);
     let pulse = ["--trigger", "pulse", "--level", "700", "--longer", "2ms"];

@@ -56,7 +56,7 @@ fn edges_in_both_directions_share_a_direct_way_and_carry_what_one_host_makes() {
     }
 }
 
-/// It goes on for ever, and nothing of it comes here.
+/// It runs for ever, and none of its data passes through here.
 const ENDLESS: &str = r#"
     stage = [
         { id = "adc", kind = "synth", host = "mast", params = { rate = "200k", latency = "20ms" } },
@@ -86,7 +86,8 @@ fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
         let lab = Lab::new();
         let child = lab.start(ENDLESS, &["--via", via, "--json"]);
         lab.await_data("store/far", 50_000);
-        // Each has a door for the process that runs the graph, and one of them has one for the other: those that were of no use are closed.
+        // Each has a port for the process that runs the graph, and one of them has one for the other; unused ports
+        // are closed.
         #[cfg(target_os = "linux")]
         wait_until("three doors", || {
             ["mast", "store"].map(|host| doors(lab.id(host))).iter().sum::<usize>() == 3
@@ -153,7 +154,7 @@ fn restarted(host: &str, policy: &str) -> String {
         + &format!("host = [{{ name = \"{host}\", restart = \"always\" }}]")
 }
 
-/// How often the links of the two hosts were joined anew to go directly, and through here: a busy machine may answer later than it is waited for.
+/// Number of times that the hosts' links joined directly, and through here: a busy machine may answer too late.
 fn joined(lab: &Lab) -> [usize; 2] {
     [", directly (after ", "because neither reaches the other (after "]
         .map(|words| lab.said().matches(words).count())
@@ -167,13 +168,13 @@ fn sent(report: &Value) -> [u64; 3] {
     [of(made), of(&link["samples_in"]), of(&link["own"]["unconfirmed_samples"])]
 }
 
-/// That the recordings are what was made of their indices, one behind the other to the last sample; how many samples they have.
+/// Checks that the recordings are contiguous and equal to the generator's output; returns their number of samples.
 fn recorded(lab: &Lab, names: &[&str], total: u64) -> u64 {
     let made = made(lab);
     let (mut end, mut samples) = (0, 0);
     for name in names {
         for (begin, bytes) in known_segments(lab, name) {
-            assert!(begin >= end, "{name} goes on at {begin}, and what was before ended at {end}");
+            assert!(begin >= end, "{name} continues at {begin}, after an end at {end}");
             assert!(is_made(&made, begin, &bytes), "{name}: other samples from {begin} on");
             (end, samples) = (begin + bytes.len() as u64 / 2, samples + bytes.len() as u64 / 2);
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::hosts::{Lab, is_alive};
 use crate::support::{Good, finish, signal, text, wait_until};
 
-/// It goes on for ever: here, and through here on a second host. The generator waits, and leaves nothing out where the machine is busy.
+/// It runs for ever: here, and through here on a second host. The generator waits, so a busy machine loses nothing.
 const ENDLESS: &str = r#"
     stage = [
         { id = "adc", kind = "synth", host = "mast", params = { rate = "200k", wave = "noise", free_run = true } },
@@ -79,7 +79,7 @@ pub(super) fn stage<'a>(report: &'a Value, name: &str) -> &'a Value {
     stages.iter().find(|stage| stage["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
 }
 
-/// Kills what runs on a host, and waits until it is there again.
+/// Kills grebe on a host, and waits until it is back.
 pub(super) fn kill(lab: &Lab, host: &str) {
     end(lab, host, "-KILL");
 }
@@ -214,7 +214,7 @@ fn a_stage_between_two_hosts_that_is_killed_leaves_a_gap_and_nothing_else() {
     let said = lab.said();
     assert_eq!(output.status.code(), Some(130), "{said}");
     let segments = segments(&lab, "here/near");
-    // None where nothing was under way just then.
+    // One segment if no data was under way at that moment.
     assert!(segments.len() <= 3, "{said}");
     assert!(segments.windows(2).all(|pair| pair[0].0 + pair[0].1.len() as u64 / 2 < pair[1].0), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -240,7 +240,7 @@ fn a_host_that_does_not_come_back_is_tried_less_and_less_until_ctrl_c() {
     fs::write(lab.path("store/down"), "").unwrap();
     signal("-KILL", lab.id("store"));
     wait_until("it is tried again", || lab.starts("store") >= 4);
-    // The others go on meanwhile.
+    // The others continue meanwhile.
     let before = lab.known_bytes("here/near");
     lab.await_data("here/near", before + 40_000);
     signal("-INT", child.id());

@@ -61,7 +61,7 @@ fn arrays() -> Vec<Input> {
         let name = format!("{}.npy?rate=8k", letters.replace(['|', '<', '>'], "x"));
         all.right(&name, npy(letters, "(6,)", false, &ramp(6 * bytes)), Is(8e3, 6, 1));
     }
-    let unsaid = "nothing says the sample rate";
+    let unsaid = "the sample rate is unknown";
     let two = npy("<i2", "(3, 2)", true, &ramp(12));
     all.noted("two.npy", two.clone(), Is(0.0, 3, 2), unsaid);
     all.right("pairs.npy?rate=1M", npy("<i2", "(3, 1, 2)", false, &ramp(12)), Is(1e6, 3, 1));
@@ -77,7 +77,7 @@ fn arrays() -> Vec<Input> {
     );
     let several = zip(&[("a.npy", &two), ("b.npy", &two)]);
     all.refused("several.npz", several, "holds several arrays, a (3, 2), b (3, 2)", Some(Is(0.0, 3, 2)));
-    all.refused("no.npz", b"PK".to_vec(), "is no .npz file", None);
+    all.refused("no.npz", b"PK".to_vec(), "is not a .npz file", None);
     all.list
 }
 
@@ -119,7 +119,7 @@ fn raws() -> Vec<Input> {
     let both = vec![("BBD_0001.C16", ramp(48)), ("BBD_0001.TXT", beside)];
     all.files("BBD_0001.C16", both, Came::Noted(Is(500e3, 12, 1), "BBD_0001.TXT says"));
     all.right("two.bin?format=i16&channels=2&rate=8k", ramp(48), Is(8e3, 12, 2));
-    all.noted("norate.cf32", ramp(48), Is(0.0, 6, 1), "nothing says the sample rate");
+    all.noted("norate.cf32", ramp(48), Is(0.0, 6, 1), "the sample rate is unknown");
     all.noted("odd.cu8?rate=1M", ramp(49), Is(1e6, 24, 1), "ends within a sample");
     all.refused("unknown.iq", ramp(48), "unknown kind of file", None);
     all.refused("wave.cf32", stereo(b"", 400), "is a WAV file", None);
@@ -197,7 +197,7 @@ fn receivers() -> Vec<Input> {
     all.right("x.sdriq", sdriq(1_000_000, 16, &tone()), Is(1e6, 100, 1));
     all.noted("wide.sdriq", sdriq(2_400_000, 24, &[0; 80]), Is(2.4e6, 10, 1), "are read as");
     all.noted("sum.sdriq", broken, Is(1e6, 100, 1), "checksum");
-    all.noted("norate.sdriq", sdriq(0, 16, &tone()), Is(0.0, 100, 1), "nothing says the sample rate");
+    all.noted("norate.sdriq", sdriq(0, 16, &tone()), Is(0.0, 100, 1), "the sample rate is unknown");
     all.refused("bits.sdriq", sdriq(1_000, 12, &tone()), "neither 16 nor 24 bits", None);
     all.refused("short.sdriq", vec![0; 20], "ends within its header", None);
     all.right("x.uff", uff("uint8", &tone()), Is(2.048e6, 200, 1));
@@ -223,7 +223,7 @@ fn packed() -> Vec<Input> {
     }
     all.right("x.csv.gz?rate=1k", gzip(b"a,b\n1,2\n3,4\n"), Is(1e3, 2, 2));
     let whole = gzip(&ramp(4_000));
-    all.refused("cut.cu8.gz", whole[..whole.len() / 2].to_vec(), "is cut off", None);
+    all.refused("cut.cu8.gz", whole[..whole.len() / 2].to_vec(), "is truncated", None);
     all.refused("plain.cu8.gz", ramp(48), "is not compressed", None);
     all.refused("x.cu8.xz", ramp(48), "unxz -k", None);
     all.refused("x.sigmf-meta.gz", gzip(b"{}"), "gunzip -k", None);
@@ -238,7 +238,7 @@ fn others() -> Vec<Input> {
     let taken = "its Fs is taken as the rate";
     let mut all = Inputs::new(".flac, .mat, .sr");
     all.right("x.flac", flac(), Is(8e3, 24, 1));
-    all.refused("no.flac", tone(), "is no FLAC", None);
+    all.refused("no.flac", tone(), "is not a readable FLAC", None);
     all.refused("x.mp3", tone(), "ffmpeg -i", None);
     all.noted("x.mat", mat(text, &[tall.clone(), rate.clone()]), Is(8e3, 6, 2), taken);
     all.noted("z.mat", mat(text, &[compressed(&tall), rate]), Is(8e3, 6, 2), taken);
@@ -264,6 +264,6 @@ fn others() -> Vec<Input> {
         zip(&[("version", b"2"), ("metadata", session), ("logic-1-1", &[1, 2, 3])]),
         Is(1e6, 3, 2),
     );
-    all.refused("no.sr", tone(), "is no session of sigrok", None);
+    all.refused("no.sr", tone(), "is not a session of sigrok", None);
     all.list
 }

@@ -1,4 +1,4 @@
-//! What boards and loggers print.
+//! Output of boards and loggers.
 
 use super::{Input, Inputs, Is};
 

@@ -112,7 +112,7 @@ pub(super) fn flac() -> Vec<u8> {
     let head = b"fLaC\x80\0\0\x22\0\x18\0\x18\0\0\0\0\0\0";
     // Rate (20 bits), channels - 1 (3), bits - 1 (5), samples (36).
     let said = (8_000u64 << 44) | (15 << 36) | 24;
-    // A constant subframe behind a header of its own checksum.
+    // A constant subframe after a header with its own checksum.
     let frame = [0xff, 0xf8, 0x60, 0x08, 0x00, 0x17];
     let frame = [&frame[..], &[sum(&frame, 8, 0x07) as u8], &[0, 0, 5]].concat();
     let foot = (sum(&frame, 16, 0x8005) as u16).to_be_bytes();

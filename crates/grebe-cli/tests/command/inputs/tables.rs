@@ -129,7 +129,7 @@ fn programs() -> Vec<Input> {
 }
 
 fn written() -> Vec<Input> {
-    let unsaid = "nothing says the sample rate";
+    let unsaid = "the sample rate is unknown";
     let mut all = Inputs::new("tables: fields");
     all.right("plain.csv?rate=1k", "a,b\n1,2\n3,4\n", Is(1e3, 2, 2));
     all.noted("bare.csv", "1,2\n3,4\n", Is(0.0, 2, 2), unsaid);

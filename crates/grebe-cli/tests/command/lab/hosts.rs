@@ -138,7 +138,7 @@ fn a_reader_on_another_host_has_datagrams_sent_for_as_long_as_it_reads() {
     let producer = Running::of(hosts.grebe("mast", &sg)).says("announced as");
     let file = folder.path().join("came.sigmf-meta");
 
-    // Where no router lies between, and beyond it where that is wanted.
+    // Without a router between them, and beyond one if requested.
     let said = hosts.record("gate", name, &file, &[]);
     assert!(said.contains(" by udp on request"), "{said}");
     let said = hosts.record("far", name, &file, &[]);
@@ -150,7 +150,7 @@ fn a_reader_on_another_host_has_datagrams_sent_for_as_long_as_it_reads() {
     let output = hosts.grebe("far", &["ls", name]).output().unwrap();
     assert!(text(&output.stdout).contains("udp on request, zenoh"), "{}", text(&output.stdout));
 
-    // One that stands still, or is killed, gets no more; one that goes on, does.
+    // A stopped or killed reader gets no more data; a continued one does.
     let file = folder.path().join("long.sigmf-meta");
     let arguments = ["record", name, file.to_str().unwrap(), "--json"];
     let reader = Running::of(hosts.grebe("gate", &arguments)).says(" by udp on request");

@@ -1,4 +1,4 @@
-//! Two hosts, each behind a NAT of its own, and a relay, as network namespaces of this machine. Only root can make them.
+//! Two hosts, each behind its own NAT, and a relay, as network namespaces of this machine. Needs root.
 //!
 //! ```text
 //!  host 1 --- NAT 1 ---+--- NAT 2 --- host 2      hosts 10.0.N.2 and 2001:db8:N::2, NATs 203.0.113.1N
@@ -26,7 +26,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `Err` says why there can be none here.
+    /// `Err`: the reason why it is not possible here.
     pub(crate) fn make(name: &str) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("only root can make network namespaces".into());
@@ -75,7 +75,7 @@ impl Network {
         }
     }
 
-    /// Gives both hosts IPv6, without a NAT, behind firewalls that let in what answers.
+    /// Gives both hosts IPv6 without NAT, behind firewalls that admit only answers.
     pub(crate) fn add_ipv6(&self) -> Result<(), String> {
         self.ip("relay", "-6 addr add 2001:db8::1/64 dev wan nodad")?;
         for (number, other) in [(1, 2), (2, 1)] {

@@ -21,7 +21,7 @@ fn each_pair_of_nats_connects_directly_where_it_can_and_else_by_the_relay() {
             let (sender, receiver, right) = place.transfer(100_000, &[]);
             assert_good(&sender, &receiver);
             assert!(right, "{waits:?} {asks:?}");
-            // The port that a symmetric NAT gives is known to nobody before, and a restricted one lets in only what is.
+            // The port of a symmetric NAT is unpredictable, and a restricted NAT admits only known ports.
             let is_hopeless = matches!(
                 (waits, asks),
                 (Nat::Symmetric, Nat::Symmetric | Nat::Restricted) | (Nat::Restricted, Nat::Symmetric)
@@ -135,7 +135,7 @@ impl Drop for Place {
 }
 
 impl Pair {
-    /// How both ended, and whether what came is what was sent.
+    /// How both ended, and whether the received data equals the sent data.
     fn finish(mut self) -> (Ended, Ended, bool) {
         let sender = sent(self.sender);
         let output = super::finish(self.receiver);

@@ -47,7 +47,7 @@ fn who_has_no_token_is_told_so_and_nobody_comes_by_another_name() {
 #[test]
 fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
     let mut served = serve(&["synth:sine?channels=1&rate=1M&frequency=1k", "--history", "16M"]);
-    // One that looks, and takes in what comes.
+    // A viewer that reads all messages.
     let mut good = served.socket();
     say(&mut good, &served.hello()).unwrap();
     say(&mut good, r#"{"viewport":{"number":1,"columns":300,"span":0.01}}"#).unwrap();
@@ -74,7 +74,7 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
 
     let before = served.memory_bytes();
 
-    // Garbage, half heads, a hello that never comes, hundreds that say nothing: a thousand, half of them at once as this end sees it.
+    // Garbage, half heads, a missing hello, silent connections: a thousand, with five hundred at a time.
     let mut strangers = VecDeque::new();
     for number in 0..1000 {
         let mut stream = served.connect();
@@ -90,7 +90,7 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
         }
     }
     pictures(&mut good, 20);
-    // A viewer that was let in, and then says what it likes.
+    // An accepted viewer that then sends invalid messages.
     for words in ["garbage", r#"{"ack":99999}"#, r#"{"viewport":{"xy":7}}"#] {
         let mut bad = served.socket();
         say(&mut bad, &served.hello()).unwrap();

@@ -1,4 +1,4 @@
-//! What the second link allows, which `--control` prints.
+//! Rights of the second link, which `--control` prints.
 
 use super::served::{say, serve, until};
 
@@ -29,7 +29,7 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
     assert!(until(&mut controls, "said").contains("cube"));
     say(&mut controls, r#"{"control":{"keep":{"number":8}}}"#).unwrap();
     assert!(until(&mut controls, "kept").contains("--ring DIR"));
-    // A wish that is none ends the one who says it, and nobody else.
+    // An invalid request closes only its sender.
     say(&mut controls, r#"{"control":{"format":"the disk"}}"#).unwrap();
     until(&mut controls, "refused");
     say(&mut looks, r#"{"control":"pause"}"#).unwrap();
@@ -66,7 +66,7 @@ fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_th
     while !names().any(|name| name.ends_with(".sigmf-meta") && !name.starts_with('.')) {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // The recorder says what it does once it has time for it.
+    // The recorder reports when it has time.
     let began = Instant::now();
     let said = loop {
         say(&mut controls, r#"{"control":{"keep":{"number":2}}}"#).unwrap();

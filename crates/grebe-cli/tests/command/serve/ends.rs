@@ -92,7 +92,7 @@ fn ctrl_c_ends_a_server_with_a_farewell() {
     assert_eq!(status.code(), Some(130));
 }
 
-/// Passes on what comes to a port, or keeps it for as long as it `stands`, as a link does that is down.
+/// Forwards the bytes of a port, or holds them while `stands` is set, as a link that is down does.
 #[cfg(target_os = "linux")]
 fn link_to(address: String, stands: Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

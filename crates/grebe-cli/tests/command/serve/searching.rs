@@ -49,7 +49,8 @@ fn look(served: &Served) -> (ScopeLink, FarViewer) {
     connect(&served.link.parse().unwrap(), "a test", 60.0, || false).unwrap()
 }
 
-/// 8 channels of f64, so large that a scope looks at it where it lies, with a pulse of 1.5 in the first here and there, and a gap.
+/// 8 channels of f64, large enough for a scope to read it in place, with a few pulses of 1.5 in the first channel,
+/// and a gap.
 fn large_recording(folder: &Path) -> String {
     let samples = 1_100_000u64;
     let mut data = fs::File::create(folder.join("large.sigmf-data")).unwrap();
@@ -95,7 +96,7 @@ fn a_far_viewer_finds_in_a_recording_what_grebe_find_does_beside_it() {
     ] {
         assert_eq!(found(&viewer, words, &[]).0, found_beside(ecg.to_str().unwrap(), words), "{words}");
     }
-    // Of one that lies on the disk.
+    // A recording on disk.
     let mut served = served;
     served.link += "&source=2";
     let (_link, viewer) = look(&served);

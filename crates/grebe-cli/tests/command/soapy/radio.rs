@@ -1,4 +1,4 @@
-//! The radio of the tests: a module for SoapySDR, made of `module.cpp` where there is what that takes.
+//! The radio of the tests: a SoapySDR module, compiled from `module.cpp` if this machine has the tools.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::{Good, finish, grebe, text};
 
-/// The folder of the module, made once; `None`, and said so, where it cannot be made on this machine.
+/// The folder of the module, made once; `None`, with a message, if this machine cannot compile it.
 pub(crate) fn module() -> Option<&'static Path> {
     static MODULE: OnceLock<Result<PathBuf, &'static str>> = OnceLock::new();
     let made = MODULE.get_or_init(|| {
@@ -37,7 +37,7 @@ pub(crate) fn module() -> Option<&'static Path> {
         if module.exists() {
             return Ok(folder);
         }
-        // Others may be at it: it is there when it is whole.
+        // Other processes may compile it too, so it is renamed when complete.
         let part = tmp.join(format!("soapy-{}.part", std::process::id()));
         Command::new("g++")
             .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-shared", "-fPIC"])
@@ -79,7 +79,7 @@ pub(crate) fn start_recording(uri: &str, file: &Path, samples: &str) -> Child {
     with_radio(&["record", uri, file.to_str().unwrap(), "--samples", samples, "--json"]).spawn().unwrap()
 }
 
-/// The same to its end, which must be good: what it reports, and says.
+/// Records to the end, which must succeed: its report and its messages.
 pub(crate) fn record(uri: &str, file: &Path, samples: &str) -> (Value, String) {
     let output = finish(start_recording(uri, file, samples));
     let said = text(&output.stderr);

@@ -95,7 +95,7 @@ fn channels_of_one_stream_stay_beside_each_other_however_they_are_read() {
 fn what_the_device_loses_is_a_gap_as_long_as_its_clock_says() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
-    // Told by the read, told beside, and not told at all: its times are the same.
+    // Overflows reported by the read, beside it, or not at all: the times are the same.
     for (number, told) in ["", ", hide=1", ", status=1", ", utc=1"].iter().enumerate() {
         let path = folder.path().join(format!("{number}.sigmf-meta"));
         let uri = format!("soapy:driver=grebe_test, time=1, drop=30000:777, short=4096{told}?rate=5M");
@@ -284,7 +284,7 @@ fn a_radio_that_comes_back_goes_on_behind_a_gap_and_tuned_as_it_was() {
         while plug.exists() {
             std::thread::sleep(Duration::from_millis(10));
         }
-        // It is looked for in vain, and then it is there.
+        // Not found at first, then connected.
         std::thread::sleep(Duration::from_millis(500));
         fs::write(&plug, "").unwrap();
         let output = finish(recorder);

@@ -10,7 +10,7 @@ use grebe::recording::SampleFile;
 
 use super::radio::{counted, module, record};
 
-/// Starts a program; `None`, and said so, where it is not on this machine.
+/// Starts a program; `None`, with a message, if this machine lacks it.
 fn start(command: &mut Command) -> Option<Killed> {
     match command.stderr(Stdio::null()).spawn() {
         Ok(child) => Some(Killed(child)),
@@ -21,7 +21,7 @@ fn start(command: &mut Command) -> Option<Killed> {
     }
 }
 
-/// A message bus of our own, and its address: the server ends where there is none to be found by.
+/// Our own message bus and its address, because the server needs one to announce itself.
 fn bus() -> Option<(Killed, String)> {
     let mut command = Command::new("dbus-daemon");
     let mut bus = start(command.args(["--session", "--nofork", "--print-address"]).stdout(Stdio::piped()))?;
@@ -43,7 +43,7 @@ fn server(bus: &str) -> Option<(Killed, u16)> {
         let mut command = Command::new("SoapySDRServer");
         command.arg(format!("--bind=127.0.0.1:{port}")).env("SOAPY_SDR_PLUGIN_PATH", module()?);
         let mut server = start(command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null()))?;
-        // Somebody else may have got the port meanwhile: then it ends.
+        // Another process may have taken the port: then the server ends.
         while server.0.try_wait().unwrap().is_none() {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return Some((server, port));

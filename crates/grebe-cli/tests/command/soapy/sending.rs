@@ -124,7 +124,7 @@ fn a_radio_that_comes_back_sends_what_comes_then() {
         std::thread::sleep(Duration::from_millis(10));
     }
     fs::write(&plug, "").unwrap();
-    // The second time it is not there any more, which is nothing that the sender ends with.
+    // The device is gone the second time, which does not end the sender.
     let output = finish(sender);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -62,7 +62,7 @@ impl Stage for Watcher {
 #[test]
 fn a_description_changes_at_the_sample_from_which_it_holds() {
     let Some(module) = module() else { return };
-    // The library looks for modules where the environment of the process says, so this takes one of its own.
+    // The library finds modules through the environment of the process, so this test needs its own process.
     if std::env::var_os("GREBE_SOAPY_TUNING").is_none() {
         let name = "tuning::a_description_changes_at_the_sample_from_which_it_holds";
         std::process::Command::new(std::env::current_exe().unwrap())

@@ -1,12 +1,12 @@
-//! How often tests kill what they test.
+//! Number of kills per test.
 
 /// Kills of each test; more of them: `GREBE_KILLS=100 cargo test -p grebe-cli --test command recording:: -- --nocapture`.
 pub(crate) fn kills() -> u32 {
     number("GREBE_KILLS").unwrap_or(4) as u32
 }
 
-/// Plays stories in which something is killed, of which most is waiting: `GREBE_KILLS=100` plays so many. One that fails names its
-/// seed, and `GREBE_KILLS_SEED` plays that one alone.
+/// Plays stories with kills, in parallel because they mostly wait. `GREBE_KILLS=100` plays 100. A failing story names its
+/// seed, and `GREBE_KILLS_SEED` plays only that one.
 pub(crate) fn play_stories(play: impl Fn(u64) + Sync) {
     if let Some(seed) = number("GREBE_KILLS_SEED") {
         return play(seed);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a command that `ssh` started prints first.
+/// First line of a command that `ssh` started.
 pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
 
 /// The path of the command that is tested.
@@ -24,11 +24,11 @@ pub(crate) fn program() -> String {
     env::var("GREBE_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_grebe").to_owned())
 }
 
-/// The command with these arguments: the one that was built with the tests, or the one that GREBE_COMMAND names.
+/// The command with these arguments: the one built with the tests, or the one in GREBE_COMMAND.
 pub(crate) fn grebe(arguments: &[&str]) -> Command {
     let built = env::var_os("GREBE_COMMAND").unwrap_or_else(|| env!("CARGO_BIN_EXE_grebe").into());
     let mut command = Command::new(built);
-    // What a test notes, it notes nowhere in the user's own directories.
+    // Tests must not write into the user's own directories.
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state");
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", state);
     command
@@ -76,14 +76,15 @@ pub(crate) fn finish(mut child: Child) -> Output {
     }
 }
 
-/// A command that listens, the address at which it does, and the rest of what it says.
+/// A listening command, its address, and the rest of its standard error.
 pub(crate) fn listening(arguments: &[&str]) -> (Child, String, BufReader<ChildStderr>) {
     let (child, said, stderr) = until_listening(&mut grebe(arguments));
     let place = said.rsplit("listening on ").next().unwrap().trim();
     (child, place.split_once("://").map_or(place, |(_, address)| address).to_owned(), stderr)
 }
 
-/// A command that listens, what it says until then, and what says the rest. The place stands behind the last `listening on `.
+/// A listening command, its messages until then, and the rest of its standard error. The address is after the last
+/// `listening on `.
 pub(crate) fn until_listening(command: &mut Command) -> (Child, String, BufReader<ChildStderr>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -123,7 +124,7 @@ impl Listener {
         self.child.as_ref().unwrap().id()
     }
 
-    /// Waits for its end: its exit status, its JSON, the rest of what it said.
+    /// Waits for its end: exit status, JSON, remaining messages.
     pub(crate) fn finish(mut self) -> (Option<i32>, serde_json::Value, String) {
         let output = finish(self.child.take().unwrap());
         let mut said = String::new();
@@ -186,7 +187,7 @@ pub(crate) fn path(path: &Path) -> &str {
 
 /// A program that is to succeed.
 pub(crate) trait Good {
-    /// Panics with what it said where it failed.
+    /// Panics with its messages if it failed.
     fn good(self) -> Self;
 }
 
@@ -209,7 +210,7 @@ pub(crate) fn signal(name: &str, id: u32) {
     assert!(sent.success());
 }
 
-/// Compares what stands in a page of docs between two marks, or writes it anew where `UPDATE_SNAPSHOTS` is set.
+/// Compares a part of a docs page, between two marks, or rewrites it if `UPDATE_SNAPSHOTS` is set.
 pub(crate) fn check_page(page: &str, name: &str, told: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let (begin, end) = (format!("<!-- {name}: written by a test -->"), format!("<!-- end of {name} -->"));

@@ -26,7 +26,7 @@ pub(crate) fn check_saw(file: &mut SampleFile) {
     }
 }
 
-/// A file system of 24 MiB, until it is dropped; `None` where nobody may mount one.
+/// A file system of 24 MiB, until it is dropped; `None` if this user may not mount one.
 pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {

@@ -1,4 +1,4 @@
-//! A host in a thread, maybe with a clock that is not ours: it samples a signal by its clock, sends it, and says what its clock shows.
+//! A host in a thread, optionally with its own clock: it samples a signal by that clock, sends it, and reports its clock.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// `None`, said in words, where no program makes terminals.
+    /// `None`, with a message, if no program can make terminals.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         let Some(mut child) = in_terminal(arguments) else {
             println!("skipped: script, which makes terminals, is not there");
@@ -80,7 +80,7 @@ impl Screen {
     }
 }
 
-/// Starts the command in a terminal of 200 by 40; `None` where no program makes terminals.
+/// Starts the command in a terminal of 200 by 40; `None` if no program can make terminals.
 pub(crate) fn in_terminal(arguments: &[&str]) -> Option<Child> {
     let program = program();
     let words = [&[program.as_str()], arguments].concat();
@@ -95,7 +95,8 @@ pub(crate) fn in_terminal(arguments: &[&str]) -> Option<Child> {
 struct Rows(Vec<Vec<char>>, usize, usize);
 
 impl Rows {
-    /// Draws all of it that is whole, as far as the command makes use of a terminal: places, letters, wiping; how many bytes that was.
+    /// Draws all of it that is whole, as far as the command makes use of a terminal: places, letters, wiping; how
+    /// many bytes that was.
     fn draw(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {

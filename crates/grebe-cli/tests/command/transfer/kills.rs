@@ -1,5 +1,5 @@
-//! `kill -9` at any moment, on either side or both, begun again in either order: the file comes whole, what was noted is not
-//! sent again, and nothing is left behind.
+//! `kill -9` at any moment, on either side or both, restarted in either order: the file arrives whole, noted data is
+//! not sent again, and nothing is left behind.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ struct Story {
     random: u64,
 }
 
-/// A session's two processes: who has the ticket waits for nobody.
+/// A session's two processes. The one with the ticket does not wait for the other.
 struct Pair {
     sender: Side,
     receiver: Side,
@@ -53,11 +53,11 @@ impl Story {
             self.cut_off(&large, into.path());
         }
         let safe = safe(into.path());
-        // So slow that the receiver can say what is there before all has left.
+        // Slow enough for the receiver to report existing data before all is sent.
         let pair = Pair::start(&large, into.path(), self.below(2) == 0, &["--bwlimit", "40M"]);
         let (sender, receiver) = (pair.sender.finish(), pair.receiver.finish());
         let said = format!("story {}: {} {}", self.seed, sender.said, receiver.said);
-        // If the last cut came too late, nothing is left to do, which is no error.
+        // If the last cut came too late, nothing is left to do, which is fine.
         assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{said}");
         if !safe.done {
             let number = |name: &str| sender.result[name].as_u64().unwrap();
@@ -118,7 +118,7 @@ impl Pair {
 }
 
 impl Side {
-    /// A process that has ended already is not hurt: it is still ours to wait for.
+    /// A process that has already ended is not affected: it stays ours until we wait for it.
     fn signal(&self, name: &str) {
         signal(
             name,

@@ -77,7 +77,7 @@ fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set()
     let (sender, receiver) = moved(&[&large], into.path(), &["--bwlimit", &limit]);
     assert_eq!((sender.status, receiver.status), (Some(0), Some(0)), "{} {}", sender.said, receiver.said);
     assert!(receiver.progress.len() > 2, "{:?}", receiver.progress);
-    // The sender's rate, too, is that of what arrives, not what the path could carry.
+    // The sender, too, reports the rate of arrival, not the capacity of the path.
     for progress in receiver.progress.iter().chain(&sender.progress) {
         let rate = progress["rate_bits_per_s"].as_f64().unwrap();
         assert!(rate < 2.0 * left_bytes as f64 * 2.0, "{limit} bit/s was the limit: {progress}");

@@ -17,7 +17,7 @@ pub(crate) struct Waiting {
     pub ticket: String,
 }
 
-/// How a side ended: its status, its lines of JSON, what it said.
+/// Result of a side: status, lines of JSON, messages.
 pub(crate) struct Ended {
     pub status: Option<i32>,
     /// Of the last line.

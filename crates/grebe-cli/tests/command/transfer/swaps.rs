@@ -41,7 +41,7 @@ fn what_takes_a_files_place_is_neither_sent_nor_waited_for() {
             Waiting::start(&["send", path(&from.path().join("d")), path(&large), "--bwlimit", "8M"]);
         swap(what, from.path(), secret.path());
         let receiver = receive(&sender.ticket, into.path());
-        // Where it lies until all is whole.
+        // Its place until it is complete.
         let mut is_there = false;
         while !into.path().join("large.bin").exists() && !is_there {
             is_there = Command::new("grep")

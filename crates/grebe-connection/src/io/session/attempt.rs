@@ -332,7 +332,7 @@ mod tests {
             cancel.cancel();
             answering.join().unwrap();
             let mut datagram = [0; 2_048];
-            assert!(silent.recv(&mut datagram).is_ok(), "the other family was asked, too");
+            assert!(silent.recv(&mut datagram).is_ok(), "the other family got a request, too");
             while silent.recv(&mut datagram).is_ok() {}
         }
     }

@@ -200,9 +200,7 @@ impl Rendezvous {
                 "the other side is not there: is it still waiting, and does it reach the relay from there?"
                     .to_owned()
             }
-            Standing::Together => {
-                "the other side is there, and no route between lets its answer through".to_owned()
-            }
+            Standing::Together => "the other side answers, but no route delivers its answer".to_owned(),
             Standing::Refused(reason) => super::words_of_refusal(reason).to_owned(),
         };
         Error::Relay { relay: self.relay.clone(), why }

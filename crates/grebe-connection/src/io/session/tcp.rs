@@ -331,7 +331,7 @@ pub(super) mod tests {
         }
         assert!(
             near.outbox.len() >= OUTBOX_BYTES && sent < 100_000,
-            "{sent}: the connection takes only so many"
+            "{sent}: the connection bounds its outbox"
         );
         for number in 0..sent {
             near.flush();

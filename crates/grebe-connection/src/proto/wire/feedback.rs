@@ -161,7 +161,7 @@ impl<'a> RunBytes<'a> {
 
     /// Checks that no run reaches below 0, so that readers need not.
     fn decode(highest: u64, bytes: &'a [u8]) -> Result<Self> {
-        let malformed = || Error::Malformed { what: "a report whose runs reach below zero" };
+        let malformed = || Error::Malformed { what: "a report with runs below zero" };
         let mut reader = Reader::new(bytes);
         let mut top = Some(highest);
         let mut first = true;

@@ -1,4 +1,4 @@
-//! Mistakes in graph files, and what is said of them.
+//! Mistakes in graph files, with their messages.
 
 use std::fmt::Write;
 
@@ -33,12 +33,12 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a stage without an id", "id = \"end\"", ""),
     ("a stage without a kind", "kind = \"sink\"", ""),
     ("an edge without an end", "to = \"end\"", ""),
-    ("an id that is no text", "id = \"end\"", "id = 7"),
+    ("an id that is not text", "id = \"end\"", "id = 7"),
     ("an id with a dot", "id = \"end\"", "id = \"the.end\""),
     ("two stages of one name", "id = \"end\"", "id = \"gen\""),
     ("an unknown kind", "kind = \"source\"", "kind = \"sorce\""),
     ("a kind that nothing is like", "kind = \"source\"", "kind = \"teleporter\""),
-    ("parameters that are no table", "params = { rate = \"1M\", channels = 2 }", "params = 3"),
+    ("parameters that are not a table", "params = { rate = \"1M\", channels = 2 }", "params = 3"),
     ("an unknown parameter, and another", "channels = 2", "chanels = 2, smaples = 3"),
     ("parameters for a kind without", "kind = \"sink\"", "kind = \"sink\"\nparams = { file = \"x\" }"),
     ("a parameter that is missing", "rate = \"1M\", ", ""),
@@ -69,7 +69,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a stage that feeds itself", GOOD, SELF),
     ("capacity 0", "to = \"end\"", "to = \"end\"\ncapacity = 0"),
     ("a negative capacity", "to = \"end\"", "to = \"end\"\ncapacity = -4"),
-    ("a capacity that is no number", "to = \"end\"", "to = \"end\"\ncapacity = true"),
+    ("a capacity that is not a number", "to = \"end\"", "to = \"end\"\ncapacity = true"),
     ("a capacity beyond all memory", "to = \"end\"", "to = \"end\"\ncapacity = \"1G\""),
     ("a size of 0", "to = \"end\"", "to = \"end\"\ncapacity_bytes = 0"),
     ("a size that is none", "to = \"end\"", "to = \"end\"\ncapacity_bytes = \"big\""),
@@ -91,7 +91,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "kind = \"sink\"\nhost = \"-oProxyCommand=x\"",
     ),
     ("a fused edge between two hosts", GOOD, FUSED_HOSTS),
-    ("what is said of hosts is wrong", GOOD, HOSTS),
+    ("wrong settings of hosts", GOOD, HOSTS),
     ("several at once", GOOD, SEVERAL),
 ];
 

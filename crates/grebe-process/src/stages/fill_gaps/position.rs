@@ -1,4 +1,4 @@
-//! Where a stream whose gaps are filled stands.
+//! Position in a stream whose gaps are being filled.
 
 use grebe_frame::{Frame, Header, SampleFormat};
 

@@ -153,7 +153,7 @@ fn every_kind_of_time_is_one() {
         &Read {
             rate_hz: 0.0,
             channels: &[("a", ""), ("time", "")],
-            note: "nothing says the sample rate",
+            note: "the sample rate is unknown",
             ..right
         },
     );
@@ -178,7 +178,7 @@ fn every_kind_of_time_is_one() {
     let clock = |at: usize| format!("{:02}.{:03}", 25 + at / 100, at % 100 * 10);
     let iso = Read { began: "2026-01-01T10:30:25Z", ..right };
     reads("x.csv", timed("time,a", 50, |at| format!("2026-01-01T10:30:{}Z", clock(at))), &iso);
-    let no_zone = Read { note: "no zone is said; read as UTC", ..iso };
+    let no_zone = Read { note: "no time zone; read as UTC", ..iso };
     reads("x.csv", timed("Timestamp,a", 50, |at| format!("2026-01-01 10:30:{}", clock(at))), &no_zone);
     reads("x.csv", timed("Date,Time,a", 50, |at| format!("2026-01-01,10:30:{}", clock(at))), &no_zone);
     reads("x.csv", timed("Date,Time,a", 50, |at| format!("01.01.2026,10:30:{}", clock(at))), &no_zone);

@@ -30,7 +30,7 @@ pub(in crate::disk) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::R
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
 }
 
-/// Nobody here waits but for messages.
+/// Never used here: this system waits only for messages.
 #[derive(Debug)]
 pub(in crate::disk) enum Bell {}
 

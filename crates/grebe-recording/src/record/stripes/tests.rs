@@ -154,7 +154,7 @@ fn a_disk_that_fails_is_left_out_and_what_waited_for_it_is_a_gap() {
     assert!(lost > 0 && lost < 2 << 20, "{lost}");
     let LeftOut { path, why } = told.recv().unwrap();
     assert!(
-        path.ends_with("two/x.sigmf-meta") && why.contains("what waited for it is lost"),
+        path.ends_with("two/x.sigmf-meta") && why.contains("the data waiting for it is lost"),
         "{path:?}: {why}"
     );
     let states: Vec<_> = stripes.disks().map(|(number, state, ..)| (number, state)).collect();
@@ -185,7 +185,7 @@ fn what_was_on_a_disk_that_is_not_there_is_missing_and_said() {
     let here = moved.join("two/x.sigmf-meta");
     assert!(SampleFile::open(&here).unwrap().is_whole());
 
-    // Another recording of that name is none of it; nor is one that is gone.
+    // Another recording of that name is not a stripe of it, and neither is a missing one.
     let other = SigmfSettings { sample_rate_hz: 1e6, overwrite: true, ..SigmfSettings::default() };
     let mut writer = SigmfWriter::create(&moved.join("one/x.sigmf-meta"), &other).unwrap();
     writer.write(0, &[&[1i16, 2, 3]]).unwrap();
@@ -194,7 +194,7 @@ fn what_was_on_a_disk_that_is_not_there_is_missing_and_said() {
         let mut file = SampleFile::open(&here).unwrap();
         assert!(!file.is_whole());
         let [note] = file.notes() else { panic!("{:?}", file.notes()) };
-        assert!(note.contains(said) && note.ends_with("what was recorded there is missing"), "{note}");
+        assert!(note.contains(said) && note.ends_with("its samples are missing"), "{note}");
         assert!(file.len_samples() < of_one && file.gaps().count() > 1);
         check(&mut file);
         let _ = fs::remove_file(moved.join("one/x.sigmf-meta"));

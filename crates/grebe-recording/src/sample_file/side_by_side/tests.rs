@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::{Alignment, SampleFile};
 
-/// A recording of `ri16_le` of these captures: where each begins in the stream and when, and how long it is. A sample is the low bits of its
-/// index in the stream and `mark`.
+/// A recording of `ri16_le` of these captures: where each begins in the stream and when, and how long it is. A sample
+/// is the low bits of its index in the stream and `mark`.
 fn recorded(
     folder: &Path,
     name: &str,
@@ -52,10 +52,10 @@ const B: i16 = 1 << 12;
 fn what_was_made_at_the_same_time_stands_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let at = |text| Some(text);
-    // B began 250 samples after A, whose own clock says so; each misses something.
+    // B began 250 samples after A, by A's clock; each lacks some samples.
     let a = [
         (1000, at("2026-01-02T03:04:05.000000Z"), 500),
-        // Within a stream the index says where it belongs: this time is that of an arrival.
+        // Within a stream the index counts; this time is of an arrival.
         (1600, at("2026-01-02T03:04:05.601300Z"), 400),
     ];
     let b = [(7, at("2026-01-02T03:04:05.250000Z"), 100), (127, None, 1000)];
@@ -81,13 +81,13 @@ fn what_was_made_at_the_same_time_stands_side_by_side() {
     let notes = file.notes().join("\n");
     assert!(
         notes.contains(
-            "a.sigmf-data: samples that the others do not have are left out: 250 at its begin, 20 within it"
+            "a.sigmf-data: samples that the others lack are ignored: 250 at its begin, 20 within it"
         ),
         "{notes}"
     );
     assert!(
         notes.contains(
-            "b.sigmf-data: samples that the others do not have are left out: 100 within it, 370 at its end"
+            "b.sigmf-data: samples that the others lack are ignored: 100 within it, 370 at its end"
         ),
         "{notes}"
     );
@@ -120,7 +120,8 @@ fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_s
         Some(json!({ "clock": clock, "ns": ns, "error_ns": error_ns, "drift_ppb": drift_ppb }))
     };
     say(&paths[0], [axis("00000000000000aa", 5_000_000_000, 100, 0), None]);
-    // At first it knew only its own host's clock, then that it began 20 ms later than a, and runs a tenth of a percent faster.
+    // At first it knew only its own host's clock, then that it began 20 ms later than a, and runs a tenth of a
+    // percent faster.
     say(
         &paths[1],
         [axis("00000000000000bb", 0, 0, 0), axis("00000000000000aa", 6_019_000_000, 1_000, 1_000_000)],
@@ -132,7 +133,7 @@ fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_s
     let mut both = together(&paths, Alignment::Time).unwrap();
     let pair = samples(&mut both).into_iter().map(|channel| channel[0] & !B).collect::<Vec<_>>();
     assert_eq!(pair, [20, 0]);
-    // One sample of b in a thousand is skipped: its own stand beside those of a, to three quarters of a
+    // One sample of b in a thousand is skipped: its samples align with those of a, to three quarters of a
     // sample.
     let pairs = samples(&mut both);
     assert!(pairs[0].len() > 9_960, "{} pairs", pairs[0].len());
@@ -142,7 +143,7 @@ fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_s
         assert!(off.abs() < 0.77 || off.abs() > 4095.0, "{off} samples off at {number}");
     }
     assert_eq!(both.gaps().count(), 0);
-    let note = both.notes().iter().find(|note| note.contains("clock runs apart")).unwrap();
+    let note = both.notes().iter().find(|note| note.contains("clock drifts")).unwrap();
     assert!(note.contains("of its samples 10 left out,"), "{note}");
 }
 
@@ -176,7 +177,7 @@ fn what_does_not_fit_is_refused_with_what_helps() {
     std::fs::write(folder.path().join("x.u8"), [1; 100]).unwrap();
     let bytes = folder.path().join("x.u8?rate=1k");
     let error = together(&[one.clone(), bytes], Alignment::Start).unwrap_err().to_string();
-    assert!(error.contains("its samples are u8, and those of"), "{error}");
+    assert!(error.contains("its samples are u8, but"), "{error}");
     let by_start = together(&[one.clone(), record("timeless", 1e3, &[(5, None, 70)])], Alignment::Start);
     assert_eq!(by_start.unwrap().len_samples(), 70);
     let mut many = Vec::new();

@@ -147,7 +147,7 @@ fn annotations_of_what_is_being_recorded_stand_beside_it_and_stay_when_it_is_clo
     let edited = edit(&path, &[AnnotationEdit::Add(late.clone())], true).unwrap();
     assert_eq!(edited.places, [path.as_path()]);
     assert_eq!(there(&path), [early.clone(), late.clone()]);
-    // Each is changed where it stands.
+    // Each changes in place.
     let renamed = annotation(0, 1, "renamed");
     let edits =
         [AnnotationEdit::Replace { before: early, after: renamed.clone() }, AnnotationEdit::Remove(late)];
@@ -156,7 +156,7 @@ fn annotations_of_what_is_being_recorded_stand_beside_it_and_stay_when_it_is_clo
     assert_eq!(there(&path), [renamed]);
     std::fs::write(&path, "{\"global\": {}, \"annotations\": 5}").unwrap();
     let error = annotate(&path, &[annotation(0, 1, "a")]).unwrap_err().to_string();
-    assert!(error.contains("annotations is no list"), "{error}");
+    assert!(error.contains("annotations is not a list"), "{error}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn files_without_metadata_have_them_beside_and_what_is_not_there_changes_nothing
     let edits =
         [AnnotationEdit::Add(annotation(0, 1, "new")), AnnotationEdit::Remove(annotation(4, 5, "marked"))];
     let error = edit(&raw, &edits, false).unwrap_err().to_string();
-    assert!(error.contains("no longer there"), "{error}");
+    assert!(error.contains("no longer exists"), "{error}");
     assert_eq!(std::fs::read(&beside).unwrap(), before, "all or nothing");
     // Another file of this name has none of them.
     std::fs::write(&raw, [0; 32]).unwrap();
@@ -230,6 +230,6 @@ fn a_change_that_is_killed_leaves_the_old_or_the_new() {
         }
         assert_eq!(std::fs::read(&meta).unwrap(), before);
     }
-    // What it left is in nobody's way.
+    // Its leftovers do not disturb others.
     assert_eq!(annotate(&meta, &[annotation(0, 1, "b")]).unwrap(), 1);
 }

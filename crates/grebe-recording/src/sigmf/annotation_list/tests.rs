@@ -31,7 +31,7 @@ fn every_other_byte_stays() {
     assert!(again.apply(&AnnotationEdit::Remove(annotation(20, 3, "late")), &|| Some(20)).unwrap());
     assert!(!again.apply(&AnnotationEdit::Remove(annotation(20, 3, "late")), &|| Some(20)).unwrap());
     assert_eq!(again.into_text(), before.replace(old, &format!("[{first}]")));
-    // Nothing is written anew where nothing changes.
+    // Without a change, the text stays the same.
     assert_eq!(list(&before).into_text(), before);
 }
 

@@ -114,7 +114,7 @@ fn what_is_no_archive_or_damaged_is_said() {
     // The last file is a's data: 2,000 bytes.
     let data = good.len() - 1_024 - 2_048;
     fs::write(&path, &good[..data + 1_500]).unwrap();
-    refused(&a, &["is truncated: 2000 bytes of a/a.sigmf-data are announced and 1500 are there"]);
+    refused(&a, &["is truncated: a/a.sigmf-data should have 2000 bytes, but has 1500"]);
     let mut flipped = good;
     flipped[data + 1_999] ^= 1;
     fs::write(&path, &flipped).unwrap();

@@ -204,7 +204,7 @@ fn annotations_are_read_and_a_bad_description_is_left_out_in_words() {
     let (_folder, path) = scratch("x.sigmf-meta");
     let many: Vec<Value> = (0..3).map(|_| json!({"name": "x"})).collect();
     for (global, note) in [
-        (json!({"core:hw": 5}), Some("cannot be read, and is left out")),
+        (json!({"core:hw": 5}), Some("cannot be read, and are ignored")),
         (json!({"grebe:channels": many}), Some("more channels than the 2")),
         (json!({"core:hw": "fine"}), None),
     ] {
@@ -230,7 +230,7 @@ fn annotations_are_read_and_a_bad_description_is_left_out_in_words() {
         assert_eq!(file.annotations()[0].fields["core:comment"], "c");
         match note {
             Some(note) => assert!(file.notes().iter().any(|it| it.contains(note)), "{:?}", file.notes()),
-            None => assert_eq!(file.notes(), ["annotations that lie outside of the data are left out: 1"]),
+            None => assert_eq!(file.notes(), ["annotations outside of the data are ignored: 1"]),
         }
     }
 }

@@ -55,7 +55,7 @@ fn times_that_are_not_as_sigmf_has_them_are_kept_as_utc_with_a_note() {
     }
     let captures = json!([{"core:sample_start": 0, "core:datetime": "yesterday"}]);
     let (_folder, _path, file) = opened(&meta("ci8", json!({}), captures, json!([])), &pairs(9));
-    assert!(file.time_at(0).is_none() && file.notes()[0].contains("is no time"), "{:?}", file.notes());
+    assert!(file.time_at(0).is_none() && file.notes()[0].contains("is not a time"), "{:?}", file.notes());
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let annotations = json!([at(900, 103), at(900, 100), at(1_007, 50), at(1_009, 1)]);
     let (_, found, _, notes) = open(offset, json!([at(1_000, 0)]), annotations, &pairs(9));
     assert_eq!(found, [(0, 3), (7, 2)]);
-    assert!(notes.contains("cut to what is in them: 2") && notes.contains("are left out: 2"), "{notes}");
+    assert!(notes.contains("cut to the data: 2") && notes.contains("are ignored: 2"), "{notes}");
     // After the end, and out of order.
     let captures = json!([at(4, 0), at(0, 0), at(50, 0)]);
     let (segments, _, whole, notes) = open(json!({}), captures, json!([]), &pairs(9));
     assert_eq!((segments, whole), (vec![(0, 4, 0), (4, 5, 4)], false));
     assert!(
-        notes.contains("not in the order") && notes.contains("1 captures begin behind the end"),
+        notes.contains("not in the order") && notes.contains("1 captures begin after the end"),
         "{notes}"
     );
     // An annotation before the first capture.
@@ -139,10 +139,10 @@ fn captures_and_annotations_beside_the_data_are_said() {
     // Half a sample at the end.
     let (segments, _, whole, notes) = open(json!({}), json!([]), json!([]), &[0; 7]);
     assert_eq!((segments, whole), (vec![(0, 3, 0)], false));
-    assert!(notes.contains("their last 1 bytes are left out"), "{notes}");
+    assert!(notes.contains("their last 1 bytes are ignored"), "{notes}");
     // No rate.
     let (_, _, _, notes) = open(json!({"core:sample_rate": -3}), json!([]), json!([]), &[0; 8]);
-    assert!(notes.contains("core:sample_rate is -3, which is none"), "{notes}");
+    assert!(notes.contains("core:sample_rate is -3, which is invalid"), "{notes}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_recording_follows_links_and_replaces_nothing_special() {
     let fifo = folder.path().join("fifo.sigmf-data");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let error = SigmfWriter::create(&folder.path().join("fifo"), &overwrite).unwrap_err().to_string();
-    assert!(error.contains("fifo.sigmf-data is no regular file"), "{error}");
+    assert!(error.contains("fifo.sigmf-data is not a regular file"), "{error}");
 }
 
 #[test]
@@ -127,9 +127,7 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
         "x.sigmf: unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)"
     );
     for name in ["x.cf32", "x.bin?format=u8"] {
-        assert!(
-            message(settings(1), name.as_ref()).contains("a raw file of their own: name it NAME.sigmf-meta")
-        );
+        assert!(message(settings(1), name.as_ref()).contains("a separate raw file: name it NAME.sigmf-meta"));
     }
     assert_eq!(names(&folder), [] as [&str; 0]);
 }
@@ -138,5 +136,5 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
 #[cfg(unix)]
 fn a_device_is_no_place_for_a_recording() {
     let error = SigmfWriter::create(std::path::Path::new("/dev/null"), &settings(1)).unwrap_err().to_string();
-    assert!(error.starts_with("/dev/null is no regular file"), "{error}");
+    assert!(error.starts_with("/dev/null is not a regular file"), "{error}");
 }

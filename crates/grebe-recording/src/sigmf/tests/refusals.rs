@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Writes a metadata file with these fields, and data beside it; what opening them says.
+/// Writes a metadata file with these fields, and data beside it; returns the error of opening them.
 fn refusal(global: &Value, captures: &Value, data: &[u8]) -> String {
     let (_folder, path) = scratch("x.sigmf-meta");
     let mut fields = json!({"core:datatype": "ri16_le", "core:version": "1.2.0", "core:sample_rate": 1});

@@ -177,7 +177,7 @@ impl Drop for SigmfWriter {
 
 #[cfg(test)]
 impl SigmfWriter {
-    /// Hands over what one file has, as where there is memory for no other.
+    /// Hands over the data of one file, as if there were no memory for more.
     pub(crate) fn cut(&mut self, part: usize) {
         self.parts[part].end.cut(&mut self.disk).unwrap();
     }

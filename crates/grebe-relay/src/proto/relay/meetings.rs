@@ -80,7 +80,7 @@ impl Meetings {
         }
     }
 
-    /// Slot of a meeting, new if necessary; `None` if there is no room.
+    /// Slot of a meeting, new if necessary; `None` if the table is full.
     pub(crate) fn slot_for(&mut self, key: &MeetingKey, bucket: impl FnOnce() -> Bucket) -> Option<usize> {
         if let Some(slot) = self.slot_of(key) {
             return Some(slot);

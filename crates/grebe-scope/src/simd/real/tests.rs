@@ -30,7 +30,7 @@ fn by_processor() -> Vec<Kernel> {
     all
 }
 
-/// One sample after the other; sums only where they are exact whatever the order.
+/// One sample at a time; sums only if they are exact in any order.
 fn naive(samples: &[f32]) -> Stats<f32> {
     let mut all = Stats { min: f32::INFINITY, max: f32::NEG_INFINITY, sums: RealSums::default() };
     for &sample in samples.iter().filter(|sample| !sample.is_nan()) {
@@ -47,7 +47,7 @@ fn naive(samples: &[f32]) -> Stats<f32> {
     all
 }
 
-/// Whole numbers, whose sums are exact, among them what is not finite.
+/// Integers, whose sums are exact, mixed with values that are not finite.
 fn whole() -> impl Strategy<Value = f32> {
     prop_oneof![
         40 => any::<i16>().prop_map(f32::from),

@@ -1,6 +1,6 @@
 // Reads what the server sends: numbers, and residuals of the adaptive Rice code.
 
-/** A message that says something impossible: the connection begins anew. */
+/** A malformed message, after which the connection starts again. */
 export class BadMessage extends Error {}
 
 export class ByteReader {
@@ -25,7 +25,7 @@ export class ByteReader {
     return this.#view.getFloat64(this.#take(8), true);
   }
 
-  /** Beyond 2^53 the lowest bits are lost: what counts so far is a clock or an index of which nobody sees them. */
+  /** Beyond 2^53 the lowest bits are lost. Only clocks and indices count that far, and nobody sees those bits. */
   varint() {
     let [value, weight] = [0, 1];
     for (let length = 0; length < 10; length += 1) {
@@ -37,7 +37,7 @@ export class ByteReader {
     throw new BadMessage("a number of more than ten bytes");
   }
 
-  /** A varint that has to be at most so large: counts of what is allocated for. @param {number} most */
+  /** A varint of at most `most`, for counts that size an allocation. @param {number} most */
   count(most) {
     const value = this.varint();
     if (value > most) throw new BadMessage(`${value} where at most ${most} can be`);
@@ -73,7 +73,7 @@ export class ByteReader {
   }
 }
 
-/** Takes bits from the most significant one of the first byte on. */
+/** Reads bits, from the most significant one of the first byte on. */
 export class BitReader {
   #bit = 0;
   #bytes;
@@ -98,7 +98,7 @@ export class BitReader {
     return value;
   }
 
-  /** Ones before a zero, which is taken too; at most so many ones. @param {number} most */
+  /** Counts ones before a zero, and reads the zero too; at most `most` ones. @param {number} most */
   ones(most) {
     for (let count = 0; count < most; count += 1) {
       if (this.#bit >= this.#bytes.length * 8) throw new BadMessage("bits end too early");
@@ -110,7 +110,7 @@ export class BitReader {
   }
 }
 
-/** What the Rice code has learnt of the numbers of one kind. */
+/** State of the adaptive Rice code for one kind of numbers. */
 export class RiceContext {
   #sum = 8;
   #count = 1;

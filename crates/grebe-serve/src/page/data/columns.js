@@ -1,4 +1,4 @@
-// Columns and samples as they are coded: residuals to what the same lane showed before, or to a neighbour.
+// Decodes columns and samples: residuals from the lane's previous picture, or from a neighbour.
 
 import { BadMessage, RiceContext } from "./bytes.js";
 
@@ -26,7 +26,7 @@ export function readColumns(reader, count, isWhole, grid, base) {
   if (predictor > 2) throw new BadMessage(`predictor ${predictor}`);
   const bits = reader.bits();
   const contexts = [new RiceContext(), new RiceContext()];
-  // A base of another kind of numbers says nothing of them.
+  // A base of another number type is useless.
   const near = base !== null && base.isWhole === isWhole ? base : null;
   const shift = base === null ? 0 : grid.firstColumn - base.firstColumn;
   let [low, high, hasLeft] = [0, 0, false];
@@ -41,7 +41,7 @@ export function readColumns(reader, count, isWhole, grid, base) {
       out.coverage[place] = base.coverage[from];
       if (isBlank(base, from)) continue;
       hasLeft = true;
-      // By codes where that goes: a not-a-number has bits that do not survive as a number.
+      // Use codes where possible, because the bits of a NaN do not survive as a number.
       low = out.codes[2 * place] = near ? base.codes[2 * from] : codeOf(base.min[from], isWhole);
       high = out.codes[2 * place + 1] = near ? base.codes[2 * from + 1] : codeOf(base.max[from], isWhole);
       continue;
@@ -52,7 +52,7 @@ export function readColumns(reader, count, isWhole, grid, base) {
     const isThere = predictor === 2 && near !== null && place < near.min.length && !isBlank(near, place);
     if (isThere) [expectedLow, expectedHigh] = [near.codes[2 * place], near.codes[2 * place + 1]];
     const newLow = (expectedLow + contexts[0].residual(bits)) | 0;
-    // The first of all is not said by what its lowest value did.
+    // The first column has no neighbour to follow.
     if (predictor === 1 && hasLeft) expectedHigh = (high + ((newLow - low) | 0)) | 0;
     const newHigh = (expectedHigh + contexts[1].residual(bits)) | 0;
     [low, high, hasLeft] = [newLow, newHigh, true];
@@ -62,7 +62,7 @@ export function readColumns(reader, count, isWhole, grid, base) {
   return out;
 }
 
-/** Samples of a stretch, each coded by the one before. @param {ByteReader} reader @param {number} count @param {boolean} isWhole */
+/** Samples of a stretch, each coded as a difference from the previous one. @param {ByteReader} reader @param {number} count @param {boolean} isWhole */
 export function readSamples(reader, count, isWhole) {
   const samples = new Float32Array(count);
   const [bits, context] = [reader.bits(), new RiceContext()];
@@ -79,7 +79,7 @@ function isBlank({ min, max }, place) {
   return min[place] === HIGHEST && max[place] === -HIGHEST;
 }
 
-/** What each column is: coverage with samples, 4 + coverage without, or copied. @param {ByteReader} reader @param {number} count */
+/** The kind of each column: coverage with samples, 4 + coverage without, or copied. @param {ByteReader} reader @param {number} count */
 function readKinds(reader, count) {
   const kinds = new Uint8Array(count);
   for (let place = 0; place < count; ) {
@@ -98,7 +98,7 @@ function emptyColumns(count, isWhole, { firstColumn, samplesPerColumn }) {
   return { min, max, coverage: new Uint8Array(count), codes: new Int32Array(2 * count), isWhole, firstColumn, samplesPerColumn };
 }
 
-/** Whole numbers are their own code; others their bits, in the order of the numbers. @param {number} code @param {boolean} isWhole */
+/** Integers are their own code; other values use their bits, in the order of the values. @param {number} code @param {boolean} isWhole */
 function valueOf(code, isWhole) {
   if (isWhole) return code;
   WORD[0] = code >= 0 ? code : code ^ 0x7fffffff;
@@ -113,7 +113,7 @@ function codeOf(value, isWhole) {
 }
 
 const COPIED = 8;
-/** Of a column without samples: merging needs no special case. */
+/** Values of a column without samples, so that merging needs no special case. */
 const HIGHEST = Infinity;
 const FLOAT = new Float32Array(1);
 const WORD = new Int32Array(FLOAT.buffer);

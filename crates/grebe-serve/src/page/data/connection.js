@@ -21,7 +21,7 @@ export class Connection {
   state = "connecting";
   /** Why it is in that state, for a person. */
   words = "connecting";
-  /** When the next attempt is due, by `performance.now()`; 0: none is. */
+  /** Time of the next attempt, by `performance.now()`; 0: none. */
   retryMs = 0;
   session = new Session();
   #url;
@@ -39,7 +39,7 @@ export class Connection {
   #isWelcome = false;
   #hello;
 
-  /** @param {URL} url of the page's server @param {string} token @param {number} source which of the server's, from 1 @param {() => object} hello what the page says of itself @param {Listener} listener */
+  /** @param {URL} url of the page's server @param {string} token @param {number} source number of the server's source, from 1 @param {() => object} hello the page's part of the first message @param {Listener} listener */
   constructor(url, token, source, hello, listener) {
     this.#url = new URL("scope", url);
     this.#url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -51,14 +51,14 @@ export class Connection {
     this.#connect();
   }
 
-  /** Says what a person did; returns the number that pictures of it bear, or a later one. @param {any} what */
+  /** Sends a person's action; returns its number, which pictures of it carry, or a later one. @param {any} what */
   do(what) {
     this.#number += 1;
     this.#send({ do: { number: this.#number, what } });
     return this.#number;
   }
 
-  /** Tries again now. @param {string | null} token another one, if it is given */
+  /** Tries again now. @param {string | null} token a new one, if given */
   retry(token = null) {
     if (token !== null) this.#token = token;
     this.#attempts = 0;
@@ -102,9 +102,9 @@ export class Connection {
       if (typeof data === "string") this.#takeText(JSON.parse(data));
       else this.#takeBytes(new Uint8Array(data));
     } catch (error) {
-      // What is under way cannot be told from what was lost: begin anew.
+      // A damaged message leaves the state unknown, so start again.
       if (!(error instanceof BadMessage || error instanceof SyntaxError || error instanceof RangeError)) throw error;
-      this.#cut(`a message that means nothing (${error.message})`);
+      this.#cut(`an invalid message (${error.message})`);
     }
   }
 
@@ -118,7 +118,7 @@ export class Connection {
       this.#listener.onKeys(said.keys ?? []);
       this.#say("open", "connected", 0);
     } else if (kind === "refused") {
-      // Whoever was in before comes back; another answer is the same the next time.
+      // A page that was accepted before connects again; a new one would get the same refusal.
       if (this.#isWelcome) this.#cut(String(said));
       else {
         this.#drop();
@@ -190,9 +190,9 @@ export class Connection {
 }
 
 const TICK_MS = 1000;
-/** An open connection answers a ping a second. */
+/** The server answers one ping per second. */
 const SILENCE_MS = 5000;
 const RETRY_MS = 500;
 const RETRY_MS_MAX = 8000;
-/** A page that nobody sees costs nobody anything. */
+/** A hidden page disconnects after this time. */
 const ASLEEP_MS = 20_000;

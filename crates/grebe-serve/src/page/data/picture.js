@@ -1,4 +1,4 @@
-// What a message brings: columns in raw counts, and where they lie. What they mean is said in `shown`.
+// Content of a picture message: columns in raw counts, and their places. `shown` has their scales.
 
 /**
  * @typedef {string} LaneId as messages write it: `3` for a real channel (from 1), `3.magnitude`, `math`
@@ -47,10 +47,10 @@
  * @property {Overview | null} overview
  */
 
-/** What a column knows about the samples of its span. */
+/** Coverage of a column's span by samples. */
 export const COVERAGE = { outside: 0, complete: 1, partial: 2, gap: 3 };
 
-/** Before anything came. @returns {Picture} */
+/** The empty picture, before the first message. @returns {Picture} */
 export const waitingPicture = () => ({
   answers: 0, isEnded: false, leftIndex: 0, spanSamples: 1, oldestIndex: 0, nextIndex: 0, lanes: [], trigger: null,
   spectrum: null, waterfall: null, density: null, xy: null, overview: null,

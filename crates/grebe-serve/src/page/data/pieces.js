@@ -1,4 +1,5 @@
-// What is too large for one message: spectra, waterfalls, all of the history. It comes in pieces, and is read when it is whole.
+// Items too large for one message: spectra, waterfalls, the whole history. They arrive in pieces, and are decoded
+// when complete.
 
 import { BadMessage, ByteReader, RiceContext } from "./bytes.js";
 import { readColumns } from "./columns.js";
@@ -11,7 +12,7 @@ import { readColumns } from "./columns.js";
  * @typedef {import("./picture.js").Xy} Xy
  */
 
-/** Items under way and those that are whole. */
+/** Partial and complete items. */
 export class Pieces {
   /** @type {Map<number, {bytes: Uint8Array, filled: number}>} */
   #underWay = new Map();
@@ -61,7 +62,7 @@ export class Pieces {
     else if (item === ITEM.persistence) this.density = readDensity(reader);
     else if (item === ITEM.overview) this.overview = readOverview(reader);
     else if (item === ITEM.xy) this.xy = readXy(reader);
-    // Items of a later version, or that nobody asked for here, are passed over.
+    // Skip unknown items of later versions.
   }
 }
 
@@ -81,7 +82,7 @@ function readSpectrum(reader) {
   return { answers, size, transformSize, isTwoSided, channels };
 }
 
-/** Levels in eighths of a decibel, each by the line before it; those that are held by how far they lie above. @param {ByteReader} reader @param {number} lines @param {Float32Array | null} below */
+/** Levels in steps of 1/8 dB, each as a difference from the line before; held levels as a difference from the present ones. @param {ByteReader} reader @param {number} lines @param {Float32Array | null} below */
 function readLevels(reader, lines, below) {
   const levels = new Float32Array(lines);
   const [bits, context] = [reader.bits(), new RiceContext()];
@@ -182,12 +183,12 @@ function codeOfLevel(level, perDb) {
   return Number.isNaN(level) ? 32767 : Math.round(level * perDb);
 }
 
-/** As lanes are written. */
+/** Codes of lanes. */
 const PARTS = ["", "i", "q", "magnitude", "db", "phase", "frequency", "math"];
 const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, xy: 4, overview: 5 };
-/** Of values: whole numbers, not floating point. */
+/** Flag of values: integers instead of floating point. */
 export const WHOLE = 4;
-/** More is no answer to what was asked: a picture is refused before memory is taken for it. */
+/** Limit of a valid answer, checked before memory is reserved. */
 const BYTES_MAX = 64 << 20;
 const LINES_MAX = 1 << 18;
 const ROWS_MAX = 4096;

@@ -1,4 +1,5 @@
-// What is shown, as the server says it: `grebe-view/src/page` has the same names. Places are parts of a width, heights parts of a lane from below.
+// Texts and scales from the server, with the names of `grebe-view/src/page`. Places are parts of a width, heights
+// parts of a lane from below.
 
 /**
  * @typedef {[number, number, number]} Rgb

@@ -1,4 +1,4 @@
-// What the server sends, put together: what it said stays until it says otherwise, and each picture is of all that was said before.
+// Assembles the server's messages: a value stays until it changes, and a picture uses all values so far.
 
 import { ByteReader } from "./bytes.js";
 import { readColumns, readSamples } from "./columns.js";
@@ -11,13 +11,13 @@ import { COLUMNS_MAX, LANES_MAX, Pieces, WHOLE, readLane } from "./pieces.js";
  * @typedef {{number: number, picture: Picture | null, hasPieces: boolean, file: {name: string, bytes: Uint8Array} | null}} Taken
  */
 
-/** One connection's memory. */
+/** The decoder's state of one connection. */
 export class Session {
   #pieces = new Pieces();
-  /** The lanes of the picture before, which those of the next are coded by. @type {Map<string, CodedColumns>} */
+  /** The lanes of the previous picture, from which the next is coded. @type {Map<string, CodedColumns>} */
   #bases = new Map();
 
-  /** Takes a binary message: its number, to be acknowledged, and what it holds. @param {Uint8Array} bytes @returns {Taken} */
+  /** Decodes a binary message: its number, to be acknowledged, and its content. @param {Uint8Array} bytes @returns {Taken} */
   read(bytes) {
     const reader = new ByteReader(bytes);
     const kind = reader.u8();
@@ -32,7 +32,7 @@ export class Session {
     return { number, picture: made && { ...made, ...this.extras() }, hasPieces, file: null };
   }
 
-  /** What came in pieces. */
+  /** Completed items. */
   extras() {
     const { spectrum, waterfall, overview, density, xy } = this.#pieces;
     return { spectrum, waterfall, overview, density, xy };

@@ -14,7 +14,7 @@ export class Densities {
   /** @type {Map<string, {key: string, image: HTMLCanvasElement}>} */
   #images = new Map();
 
-  /** The image of a lane; `null` where there is none, or nothing triggered yet. @param {LaneId} lane @param {Rgb} color @param {Theme} theme @returns {HTMLCanvasElement | null} */
+  /** The image of a lane; `null` without densities. @param {LaneId} lane @param {Rgb} color @param {Theme} theme @returns {HTMLCanvasElement | null} */
   of(lane, color, theme) {
     const cells = this.density?.lanes.find((it) => it.lane === lane);
     if (!this.density || !cells || this.density.records === 0) return null;

@@ -20,7 +20,7 @@ import { css } from "./theme.js";
  * @property {Rgb} color
  */
 
-/** Where a height lies, in pixels: 0 the band's lower edge, 1 its upper one; far outside it is cut off. @param {Band} band @param {number} height */
+/** Converts a height to pixels: 0 is the band's lower edge, 1 its upper one; clipped far outside. @param {Band} band @param {number} height */
 export function yAt(band, height) {
   return band.y + (1 - Math.min(Math.max(height, -1e3), 1e3)) * band.height;
 }
@@ -128,7 +128,7 @@ export function drawRuns(ctx, lane, runs, shown, isSinc, pixelRatio) {
   ctx.restore();
 }
 
-/** The signal below half the rate that has these samples, by a kernel of 16 to either side. @param {Float32Array} samples @param {number} at */
+/** Interpolates the signal below half the rate, with a kernel of 16 samples to either side. @param {Float32Array} samples @param {number} at */
 function sincAt(samples, at) {
   const before = Math.floor(at);
   if (at === before) return samples[before];
@@ -175,10 +175,10 @@ export function drawLosses(ctx, theme, band, coverage, stretch, pixelRatio) {
   return named;
 }
 
-/** Steps of brightness: as many fills a trace. */
+/** Steps of brightness, which is also the number of fills per trace. */
 const GLOWS = 9;
 const GLOW_PX = 40;
-/** Of a line, in CSS pixels. */
+/** Thickness of a line, in CSS pixels. */
 const THICKNESS = 1.7;
 const SINC_REACH = 16;
 /** In CSS pixels. */

@@ -55,7 +55,7 @@ export function drawOverview(ctx, { picture, shown, stretch: screen, theme, pixe
   ctx.strokeRect(left + 0.5, band.y + 0.5, wide - 1, band.height - 1);
 }
 
-/** Ends of the columns that have samples. @param {Float32Array} ends @param {{min: Float32Array, max: Float32Array}} data */
+/** Extremes of the columns with samples. @param {Float32Array} ends @param {{min: Float32Array, max: Float32Array}} data */
 function finite(ends, { min, max }) {
   return ends.filter((end, place) => min[place] <= max[place] && Number.isFinite(end));
 }

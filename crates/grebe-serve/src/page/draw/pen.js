@@ -12,12 +12,12 @@ export class Pen {
     ctx.textBaseline = "middle";
   }
 
-  /** Device pixels of so many CSS pixels. @param {number} css */
+  /** Converts CSS pixels to device pixels. @param {number} css */
   px(css) {
     return Math.round(css * this.pixelRatio);
   }
 
-  /** Of a line of text, in device pixels. */
+  /** Height of a line of text, in device pixels. */
   get height() {
     return this.px(13);
   }
@@ -48,14 +48,14 @@ export class Pen {
     this.text(words, left + this.px(5), y, color, "left");
   }
 
-  /** Words of heights beside a band, none cut off. @param {import("./lanes.js").Band} band @param {[number, string][]} labels @param {import("./theme.js").Theme} theme */
+  /** Draws labels of heights beside a band, none clipped. @param {import("./lanes.js").Band} band @param {[number, string][]} labels @param {import("./theme.js").Theme} theme */
   levels(band, labels, theme) {
     const color = theme.dim;
     const half = this.height / 2;
     for (const [height, words] of labels) {
       const y = yAt(band, height);
       if (y < band.y + half - 1 || y > band.y + band.height - half + 1) continue;
-      // Where there is no room beside the band, words reach into it: none loses its sign.
+      // Labels wider than the margin extend into the band, so that no sign is lost.
       const wide = this.width(words) + this.px(8);
       if (wide > band.x) {
         this.ctx.fillStyle = css(theme.background, 0.8);
@@ -65,7 +65,7 @@ export class Pen {
     }
   }
 
-  /** Words below an area, as many as have room: all the same distance apart. @param {import("./lanes.js").Band} area @param {[number, string][]} ticks parts of the width @param {import("./theme.js").Rgb} color */
+  /** Draws labels below an area, at equal distances, as many as fit. @param {import("./lanes.js").Band} area @param {[number, string][]} ticks parts of the width @param {import("./theme.js").Rgb} color */
   ticks(area, ticks, color) {
     const y = area.y + area.height + this.px(11);
     const apart = ticks.length > 1 ? Math.abs(ticks[1][0] - ticks[0][0]) * area.width : Infinity;
@@ -93,7 +93,7 @@ export class Pen {
     ctx.setLineDash([]);
   }
 
-  /** A tip that points down (0) or left (1) to a place. @param {number} x @param {number} y @param {0 | 1} turned @param {number} size @param {string} style */
+  /** Draws a tip that points down (0) or left (1) to a place. @param {number} x @param {number} y @param {0 | 1} turned @param {number} size @param {string} style */
   triangle(x, y, turned, size, style) {
     const { ctx } = this;
     ctx.fillStyle = style;

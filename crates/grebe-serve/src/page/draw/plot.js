@@ -1,4 +1,4 @@
-// The traces in their lanes, with axes, losses, the trigger and cursors: all of it is said, and drawn as it is said.
+// Draws the traces in their lanes, with axes, losses, the trigger and cursors, all from the server's values.
 
 import { drawColumns, drawGrid, drawLosses, drawRuns, yAt } from "./lanes.js";
 import { css, mix } from "./theme.js";
@@ -33,7 +33,7 @@ import { Pen } from "./pen.js";
  * @property {{band: Band, ys: number[]} | null} values
  */
 
-/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @param {number} right room for a bar of levels @returns {Band} */
+/** @param {number} width @param {number} height device pixels @param {number} pixelRatio @param {number} right room for a level bar @returns {Band} */
 export function plotArea(width, height, pixelRatio, right = 0) {
   const px = (/** @type {number} */ css) => Math.round(css * pixelRatio);
   const left = px(width / pixelRatio < NARROW ? GUTTER_NARROW : GUTTER);
@@ -57,7 +57,7 @@ export function drawPlot(ctx, scene) {
     offset: (picture.leftIndex - scene.stretch.left) / scene.stretch.samples,
     width: picture.spanSamples / scene.stretch.samples,
   };
-  /** A part of the picture, on the screen. @param {number} part */
+  /** Converts a part of the picture to a part of the screen. @param {number} part */
   const at = (part) => stretch.offset + part * stretch.width;
   const x = (/** @type {number} */ part) => area.x + at(part) * area.width;
   const isInside = (/** @type {number} */ part) => at(part) >= 0 && at(part) <= 1;
@@ -96,7 +96,7 @@ export function drawPlot(ctx, scene) {
       if (said) pen.text(said, (x(from) + x(to)) / 2, lane.band.y + lane.band.height - pen.px(14), theme.gap, "center");
     }
   });
-  // The front lane last.
+  // Draw the front lane last.
   for (const lane of [...lanes.filter((_, place) => place !== shown.front), ...lanes.slice(shown.front, shown.front + 1)]) {
     if (!isSeen(lane.band)) continue;
     const density = shown.density === null ? null : scene.densities.of(lane.lane, lane.bright, theme);
@@ -177,7 +177,7 @@ function drawValueCursors(pen, cursors, lanes, area, theme) {
   return { band: lane.band, ys };
 }
 
-/** What was said of the place under the pointer. @param {Pen} pen @param {Scene} scene @param {Band} area @param {LaneDrawn[]} lanes @param {Theme} theme */
+/** The values under the pointer. @param {Pen} pen @param {Scene} scene @param {Band} area @param {LaneDrawn[]} lanes @param {Theme} theme */
 function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
   if (!pointer || pointer.x < area.x || pointer.x > area.x + area.width) return;
   pen.ctx.fillStyle = css(theme.cursor, 0.3);
@@ -194,7 +194,7 @@ function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
   });
 }
 
-/** Of the bar of levels with its labels. */
+/** Width of the level bar with its labels. */
 export const LEVELS_WIDTH = 62;
 const GUTTER = 66;
 const GUTTER_NARROW = 54;
@@ -203,6 +203,6 @@ const MARGIN_TOP = 12;
 const MARGIN_RIGHT = 12;
 const AXIS_HEIGHT = 22;
 const LANE_GAP = 6;
-/** Lower ones cannot be read: they scroll. */
+/** Minimum height of a lane; lower ones are unreadable, so they scroll. */
 const LANE_HEIGHT_MIN = 44;
 const PALE = 0.45;

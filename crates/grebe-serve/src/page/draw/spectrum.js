@@ -18,7 +18,7 @@ import { css, mix, packed, rampOf } from "./theme.js";
  * @property {number} right room for the bar of levels
  */
 
-/** Where what was said for another zoom stands in this one. @param {[number, number]} said @param {[number, number]} zoom */
+/** Maps places of another zoom to this one. @param {[number, number]} said @param {[number, number]} zoom */
 const moved = (said, zoom) => (/** @type {number} */ part) => (said[0] + part * (said[1] - said[0]) - zoom[0]) / (zoom[1] - zoom[0]);
 
 /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").SpectrumShown}} scene */
@@ -46,7 +46,7 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
     pen.dashed(x, area.y + pen.px(14), x, area.y + area.height, css(color, 0.5));
     pen.text(words, x, area.y + pen.px(7), color, "center");
   }
-  /** Heights of tags: none covers another. @type {number[]} */
+  /** Heights of tags, so that none overlaps. @type {number[]} */
   const taken = [];
   for (const { part, height, words, color } of shown.peaks) {
     if (at(part) < 0 || at(part) > 1) continue;
@@ -70,7 +70,7 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
   if (shown.empty !== "") pen.text(shown.empty, area.x + area.width / 2, area.y + area.height / 2, theme.dim, "center");
 }
 
-/** An image that is made anew where what it shows is another. */
+/** An image that is made again when its content changes. */
 class Image {
   canvas = document.createElement("canvas");
   #key = "";
@@ -127,7 +127,7 @@ export class WaterfallView {
   }
 }
 
-/** What the colours of levels mean. @param {Pen} pen @param {import("./lanes.js").Band} area @param {[number, string][]} levels @param {Theme} theme */
+/** The colour scale of the levels. @param {Pen} pen @param {import("./lanes.js").Band} area @param {[number, string][]} levels @param {Theme} theme */
 function drawLevelBar(pen, area, levels, theme) {
   const left = area.x + area.width + pen.px(8);
   const colors = pen.ctx.createLinearGradient(0, area.y + area.height, 0, area.y);
@@ -169,7 +169,7 @@ export class XyPlot {
   }
 }
 
-/** A part of a spectrum as columns: extremes where a column has many lines, interpolated where it has few. @param {Float32Array} levels @param {[number, number]} zoom @param {number} columns */
+/** Converts a part of a spectrum to columns: extremes if a column has many lines, interpolated if it has few. @param {Float32Array} levels @param {[number, number]} zoom @param {number} columns */
 function levelColumns(levels, [from, to], columns) {
   const out = { min: new Float32Array(columns).fill(1), max: new Float32Array(columns), coverage: new Uint8Array(columns) };
   const last = levels.length - 1;

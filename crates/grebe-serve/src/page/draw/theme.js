@@ -1,4 +1,4 @@
-// Colours as styles. Which they are is said in `shown.theme`.
+// Colours as CSS styles, from `shown.theme`.
 
 /**
  * @typedef {import("../data/shown.js").Rgb} Rgb
@@ -8,7 +8,7 @@
 /** @param {Rgb} color @param {number} opacity */
 export const css = ([r, g, b], opacity = 1) => `rgb(${r} ${g} ${b} / ${opacity})`;
 
-/** A colour between two. @param {Rgb} from @param {Rgb} to @param {number} part @returns {Rgb} */
+/** Interpolates two colours. @param {Rgb} from @param {Rgb} to @param {number} part @returns {Rgb} */
 export const mix = (from, to, part) => {
   const between = (/** @type {0 | 1 | 2} */ at) => Math.round(from[at] + (to[at] - from[at]) * part);
   return [between(0), between(1), between(2)];
@@ -23,5 +23,5 @@ export function rampOf({ ramp }) {
   });
 }
 
-/** As a pixel of an image, on a machine whose words begin with the lowest byte. @param {Rgb} color */
+/** Converts a colour to a pixel of an image, on a little-endian machine. @param {Rgb} color */
 export const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;

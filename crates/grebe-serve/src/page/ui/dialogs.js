@@ -1,4 +1,4 @@
-// Help, lists and lines to type, as they are said; a link to the view, and the question for a token.
+// Help, lists and prompts from the server's texts, a link to the view, and the question for a token.
 
 import { button, el, setText } from "./dom.js";
 import { setWidgets } from "./widgets.js";
@@ -49,14 +49,14 @@ export class Dialogs {
       copied.textContent = (await copyText(this.#link)) ? "copied" : "select it and copy it with Ctrl-C";
     });
     this.#linkDialog = dialog("a link to this view",
-      el("p", { class: "dim" }, "Stream, time, zoom and settings are in it. Who opens it needs a token of their own, unless it is in the link too."),
+      el("p", { class: "dim" }, "The link contains stream, time, zoom and settings. To open it, a person needs a token, unless the link contains one."),
       el("div", { class: "row" }, this.#link, copy, copied),
-      el("label", {}, this.#withToken, " with the token: whoever has the link sees the stream"));
+      el("label", {}, this.#withToken, " with the token: anyone with the link can see the stream"));
     const form = el("form", {
       submit: (/** @type {Event} */ event) => {
         event.preventDefault();
         const token = this.#token.value.trim();
-        // A whole link can be pasted too.
+        // Accept a pasted link, too.
         scope.connection.retry(/token=([^&\s]+)/.exec(token)?.[1] ?? token);
         this.#tokenDialog.close();
       },
@@ -64,11 +64,11 @@ export class Dialogs {
     this.#tokenDialog = dialog("token", form,
       el("p", { class: "dim" }, "grebe serve prints a link that holds the token. Paste the link or the token here."));
     this.elements = [this.#help, this.#linkDialog, this.#tokenDialog];
-    /** Those that stand over the traces. */
+    /** Dialogs over the traces. */
     this.overlays = [this.#list, this.#prompt];
   }
 
-  /** Shows what is said to be open. @param {import("../data/shown.js").Shown} shown */
+  /** Shows the dialogs that the server opened. @param {import("../data/shown.js").Shown} shown */
   update({ help, list, prompt }) {
     if (this.#help.open !== help.length > 0) {
       const close = button("×", "close  (esc)", () => this.#scope.do({ key: "Escape" }), { class: "close" });
@@ -124,12 +124,12 @@ export class Dialogs {
 function dialog(title, ...inside) {
   const element = el("dialog", { "aria-label": title });
   element.append(el("h2", {}, title, button("×", "close  (esc)", () => element.close(), { class: "close" })), ...inside);
-  // A click beside it closes it.
+  // A click outside closes it.
   element.addEventListener("click", (event) => event.target === element && element.close());
   return element;
 }
 
-/** The clipboard is there only over https and on localhost. @param {HTMLInputElement} input */
+/** Browsers have a clipboard only over https and on localhost. @param {HTMLInputElement} input */
 async function copyText(input) {
   try {
     await navigator.clipboard.writeText(input.value);

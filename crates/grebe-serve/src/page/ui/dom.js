@@ -23,7 +23,7 @@ export function button(words, title, click, more = {}) {
   return el("button", { type: "button", title, "aria-label": label, click, ...more }, words);
 }
 
-/** Sets text where it is another: what did not change is not laid out again. @param {Element} element @param {string} words */
+/** Sets text only if it changed, to avoid a new layout. @param {Element} element @param {string} words */
 export function setText(element, words) {
   if (element.textContent !== words) element.textContent = words;
 }
@@ -41,7 +41,7 @@ export function select(label, choices, chosen) {
   return list;
 }
 
-/** Keeps a menu's value, unless somebody has it open. @param {HTMLSelectElement} list @param {string} value */
+/** Sets a menu's value, unless a person has it open. @param {HTMLSelectElement} list @param {string} value */
 export function setChoice(list, value) {
   if (list.value !== value) list.value = value;
 }

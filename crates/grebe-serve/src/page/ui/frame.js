@@ -1,4 +1,4 @@
-// What the page is made of: head, traces, panes, the strip of the history, panels, tables.
+// The elements of the page: head, traces, panes, the overview strip, panels, tables.
 
 import { css } from "../draw/theme.js";
 import { Canvas } from "./canvas.js";
@@ -15,7 +15,7 @@ export class Frame {
   traces;
   overview;
   pointer;
-  /** By their keys in what is shown. */
+  /** By their keys in the server's values. */
   panes;
   #scope;
   #state = el("span", { class: "state" });
@@ -29,7 +29,7 @@ export class Frame {
   #exact = el("span", { class: "exact" });
   #trigger = el("div", { class: "line trigger", role: "group", "aria-label": "trigger" });
   #notice = el("p", { class: "notice", role: "status" });
-  /** Said by screen readers, seldom. */
+  /** For screen readers; changes seldom. */
   #announced = el("p", { class: "hidden", role: "status" });
   #names = el("div", { class: "names" });
   #scroller = el("div", { class: "scroller", hidden: true, tabindex: 0, role: "group", "aria-label": "scroll the lanes" }, el("div"));
@@ -73,23 +73,23 @@ export class Frame {
     for (const canvas of [this.traces, this.overview, ...Object.values(this.panes).map((pane) => pane.view)]) canvas.close();
   }
 
-  /** Before anything was said. @param {string} words */
+  /** Shown before the first values. @param {string} words */
   wait(words) {
     setText(this.#notice, words);
   }
 
-  /** Which panes there are. @param {Shown} shown */
+  /** Shows and hides panes. @param {Shown} shown */
   layOut(shown) {
     for (const key of PANES) setAttribute(this.panes[key].element, "hidden", shown[key] ? null : "");
     setAttribute(this.overview.canvas, "hidden", shown.has_overview ? null : "");
   }
 
-  /** How far the lanes are scrolled, in CSS pixels. */
+  /** Scroll position of the lanes, in CSS pixels. */
   get scrolled() {
     return this.#scroller.hidden ? 0 : this.#scroller.scrollTop;
   }
 
-  /** The names of the lanes stand over their traces. @param {Shown} shown @param {import("../draw/plot.js").Placed} placed */
+  /** Places the names of the lanes over their traces. @param {Shown} shown @param {import("../draw/plot.js").Placed} placed */
   nameLanes(shown, placed) {
     setWidgets(this.#scope, this.#names, shown.lanes.map(({ chip }) => ({ ...chip, class: "name" })));
     const ratio = this.#scope.pixelRatio;
@@ -100,7 +100,7 @@ export class Frame {
     const selected = shown.lanes.findIndex(({ chip }) => chip.is_on);
     const key = shown.lanes[selected]?.lane ?? "";
     if (hidden > 0 && key !== this.#selected) {
-      // The lane that was selected comes into view.
+      // Scroll the selected lane into view.
       const { y, height } = placed.lanes[selected].band;
       const away = Math.min(y - area.y, 0) + Math.max(y + height - area.y - area.height, 0);
       this.#scroller.scrollTop += away / ratio;
@@ -118,7 +118,7 @@ export class Frame {
     });
   }
 
-  /** Everything that is said. @param {Shown} shown @param {{state: string, isHeld: boolean, notice: string, exact: string}} link @param {HTMLElement} host */
+  /** Updates all texts. @param {Shown} shown @param {{state: string, isHeld: boolean, notice: string, exact: string}} link @param {HTMLElement} host */
   update(shown, { state, isHeld, notice, exact }, host) {
     const scope = this.#scope;
     this.#color(shown.theme, host);
@@ -155,7 +155,7 @@ export class Frame {
     setAttribute(this.overview.canvas, "aria-valuenow", Math.min(Math.max(part, 0), 100).toFixed(0));
   }
 
-  /** A menu stands in place of the name where there are several. @param {Shown} shown */
+  /** A menu replaces the name if there are several sources. @param {Shown} shown */
   #showSources({ sources, source_shown: place, source }) {
     if (sources.join("\n") !== [...this.#sources.options].map(({ text }) => text).join("\n")) {
       this.#sources.replaceChildren(...sources.map((name, at) => el("option", { value: at + 1 }, name)));
@@ -175,7 +175,7 @@ export class Frame {
         if (panel) panel.replaceWith(made);
         else this.#side.append(made);
         panel = made;
-        // Below the traces of a phone it would open out of sight.
+        // On a phone it would open below the visible area.
         requestAnimationFrame(() => made.parentElement?.scrollIntoView({ block: "nearest" }));
       }
       setText(panel.children[0].children[0], said.name);
@@ -192,7 +192,7 @@ export class Frame {
     this.element.dataset.theme = look;
     host.style.colorScheme = look;
     const named = { background: theme.background, plot: theme.plot, grid: theme.grid, line: theme.zero, text: theme.text, dim: theme.dim, gap: theme.gap };
-    // Dialogs stand beside the frame.
+    // Dialogs are outside the frame.
     for (const { style } of [this.element, ...this.#scope.dialogs.elements]) {
       for (const [name, color] of Object.entries(named)) style.setProperty(`--${name}`, css(color));
     }
@@ -222,7 +222,7 @@ class Pane {
 /** @type {("spectrum" | "waterfall" | "xy")[]} */
 export const PANES = ["spectrum", "waterfall", "xy"];
 
-/** Facts in a row: nodes are kept while their names are the same. @param {HTMLElement} element @param {[string, string, string][]} items @param {string} before */
+/** Facts in a row. Keeps nodes while their names stay the same. @param {HTMLElement} element @param {[string, string, string][]} items @param {string} before */
 function setItems(element, items, before = "") {
   const key = items.map(([label]) => label).join();
   if (element.dataset.key !== key) {

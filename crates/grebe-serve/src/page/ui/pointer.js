@@ -7,9 +7,9 @@
  */
 
 export class PlotPointer {
-  /** Where a pointer hovers. @type {Point | null} */
+  /** Place of the pointer. @type {Point | null} */
   hover = null;
-  /** The stretch that is being chosen, in parts of the plot. @type {{from: number, to: number} | null} */
+  /** The range being selected, in parts of the plot. @type {{from: number, to: number} | null} */
   box = null;
   /** @type {Map<number, Point>} */
   #down = new Map();
@@ -17,13 +17,13 @@ export class PlotPointer {
   #grip = null;
   #moved = 0;
   #wheel = 0;
-  /** What was moved since the last frame of the screen: one word of it is enough. @type {(() => void) | null} */
+  /** The movement since the last frame: one message per frame is enough. @type {(() => void) | null} */
   #due = null;
   #scope;
   #scroller;
   #element;
 
-  /** @param {Scope} scope @param {HTMLElement} element @param {HTMLElement} scroller of lanes that have no room */
+  /** @param {Scope} scope @param {HTMLElement} element @param {HTMLElement} scroller scrolls lanes that do not fit */
   constructor(scope, element, scroller) {
     this.#scope = scope;
     this.#scroller = scroller;
@@ -94,7 +94,7 @@ export class PlotPointer {
     scope.redraw();
   }
 
-  /** Two fingers: what lies under them stays there. @param {Point[]} before */
+  /** Two fingers keep the samples under them in place. @param {Point[]} before */
   #pinched(before) {
     const { placed } = this.#scope;
     const now = [...this.#down.values()];
@@ -107,7 +107,7 @@ export class PlotPointer {
     this.#show(left + middle(before) * samples + (1 - middle(now)) * next, next);
   }
 
-  /** Shows a stretch now, and says so once a frame. @param {number} ending @param {number} samples */
+  /** Shows a range now, and requests it once per frame. @param {number} ending @param {number} samples */
   #show(ending, samples) {
     this.#scope.aim(ending, samples);
     this.#later(() => this.#scope.preview({ show: { ending, samples } }, ending, samples));
@@ -201,7 +201,7 @@ export class PlotPointer {
 
 /** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers @param {((times: number[], frequencies: number[]) => void) | null} boxed */
 export function followFrequencies(scope, element, hovers, markers, boxed = null) {
-  /** The marker that is moved. */
+  /** The dragged marker. */
   let held = -1;
   /** @type {Map<number, number>} */
   const down = new Map();
@@ -215,7 +215,7 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
     const left = Math.min(Math.max(from + (to - from) * at - width * at, 0), 1 - width);
     scope.zoomFrequencies([left, left + width]);
   };
-  /** With shift or the right button, a box to be annotated: where it was begun. @type {[number, number] | null} */
+  /** Start of a box to annotate, drawn with shift or the right button. @type {[number, number] | null} */
   let box = null;
   const heightOf = (/** @type {PointerEvent} */ event) => {
     const { top, height } = element.getBoundingClientRect();
@@ -271,7 +271,7 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
   );
 }
 
-/** The strip with all of the history: a click or a drag shows that place. @param {Scope} scope @param {HTMLElement} element */
+/** The overview strip: a click or a drag shows that place. @param {Scope} scope @param {HTMLElement} element */
 export function followOverview(scope, element) {
   let grip = 0;
   const indexAt = (/** @type {PointerEvent} */ event) => {
@@ -312,7 +312,7 @@ export function followOverview(scope, element) {
 }
 
 const GRIP_PX = 9;
-/** What a notch of a wheel is in pixels, as browsers say it. */
+/** Pixels per notch of a wheel, as browsers report it. */
 const NOTCH = 100;
-/** Of all frequencies. */
+/** As a part of all frequencies. */
 const ZOOM_MIN = 1e-4;

@@ -1,4 +1,4 @@
-// One scope: what was said, the newest picture, and what draws them.
+// One scope: the server's values, the newest picture, and the objects that draw them.
 
 import { Connection } from "../data/connection.js";
 import { waitingPicture } from "../data/picture.js";
@@ -18,14 +18,14 @@ import { Frame, PANES } from "./frame.js";
 export class Scope {
   /** The newest picture. @type {Picture} */
   picture = waitingPicture();
-  /** All that was said; `null` before anything was. @type {import("../data/shown.js").Shown | null} */
+  /** The server's values; `null` before the first. @type {import("../data/shown.js").Shown | null} */
   shown = null;
-  /** Where things were drawn. @type {import("../draw/plot.js").Placed | null} */
+  /** Places of the drawn elements. @type {import("../draw/plot.js").Placed | null} */
   placed = null;
   pixelRatio = 1;
-  /** Where a pointer is over frequencies, in device pixels. @type {{x: number} | null} */
+  /** Place of the pointer over a frequency axis, in device pixels. @type {{x: number} | null} */
   frequencyPointer = null;
-  /** The page that a link leads to. */
+  /** URL of the page, for links. */
   pageUrl;
   dialogs;
   connection;
@@ -36,14 +36,14 @@ export class Scope {
   #densities = new Densities();
   /** @type {Preview | null} */
   #preview = null;
-  /** The shown part of the frequencies before it is said. @type {{number: number, zoom: [number, number]} | null} */
+  /** The visible part of the frequencies, before the server confirms it. @type {{number: number, zoom: [number, number]} | null} */
   #zoom = null;
-  /** The keys that mean something, and what of the time axis they change. @type {Map<string, string>} */
+  /** The bound keys, and their effect on the time axis. @type {Map<string, string>} */
   #keys = new Map();
   #sizes = "";
   #isDue = false;
   #isSaid = false;
-  /** When what is waited for was asked. */
+  /** Time of the pending request. */
   #askedMs = 0;
   #dark = window.matchMedia("(prefers-color-scheme: dark)");
   #timer = 0;
@@ -52,7 +52,7 @@ export class Scope {
   #url;
   #onSource;
   #source;
-  /** What was set, by the numbers of the sources: what was left stays. @type {Map<number, string>} */
+  /** Settings by source number, so that a return to a source restores them. @type {Map<number, string>} */
   #views = new Map();
 
   /** @param {HTMLElement} host @param {ShadowRoot} root @param {ScopeOptions} options */
@@ -90,7 +90,7 @@ export class Scope {
     });
   }
 
-  /** Shows another of the server's sources. What was set for this one is there again when it is. @param {number} source from 1 */
+  /** Shows another of the server's sources. The settings of this one return with it. @param {number} source from 1 */
   showSource(source) {
     if (source === this.#source) return;
     this.#source = source;
@@ -104,7 +104,7 @@ export class Scope {
     this.#onSource(source);
   }
 
-  /** What is set, as a link has it behind its `#`. @param {string | null} token */
+  /** The settings, as the fragment of a link. @param {string | null} token */
   fragment(token) {
     const said = new URLSearchParams();
     if (token !== null) said.set("token", token);
@@ -123,38 +123,38 @@ export class Scope {
     window.clearInterval(this.#timer);
   }
 
-  /** Says what a person did. @param {any} what */
+  /** Sends a person's action. @param {any} what */
   do(what) {
     if (what === undefined) return 0;
     this.#askedMs = performance.now();
     return this.connection.do(what);
   }
 
-  /** Shows a stretch at once, stretched of what there is, until its picture comes. @param {any} what @param {number | null} ending @param {number} samples */
+  /** Shows a range at once by stretching the present picture, until the new one arrives. @param {any} what @param {number | null} ending @param {number} samples */
   preview(what, ending, samples) {
     this.#preview = { number: this.do(what), ending, samples };
     this.redraw();
   }
 
-  /** Stretches what there is at once; that is said with the next frame. @param {number} ending @param {number} samples */
+  /** Stretches the present picture at once; the request follows with the next frame. @param {number} ending @param {number} samples */
   aim(ending, samples) {
     this.#preview = { number: Infinity, ending, samples };
     this.redraw();
   }
 
-  /** The next span, shorter or longer, around a part of the screen. @param {any} what @param {boolean} isShorter @param {number} at */
+  /** Steps to the next shorter or longer span, around a part of the screen. @param {any} what @param {boolean} isShorter @param {number} at */
   zoom(what, isShorter, at) {
     if (!this.shown) return;
     const { left, samples } = this.stretch();
     const { shorter, longer, anchor } = this.shown;
-    // Behind a step that is not answered yet comes another of its kind.
+    // A further step may follow before the answer to the first.
     const factor = (isShorter ? shorter : longer) / this.picture.spanSamples;
     const next = this.#preview ? samples * factor : isShorter ? shorter : longer;
     const ending = anchor === null ? left + at * samples + (1 - at) * next : null;
     this.preview(what, ending, next);
   }
 
-  /** Moves by parts of the screen; the picture is held then. @param {any} what @param {number} part */
+  /** Moves by parts of the screen, and holds the picture. @param {any} what @param {number} part */
   pan(what, part) {
     const { left, samples } = this.stretch();
     this.preview(what, left + samples * (1 + part), samples);
@@ -166,12 +166,12 @@ export class Scope {
     this.redraw();
   }
 
-  /** The shown part of the frequencies. @returns {[number, number]} */
+  /** The visible part of the frequencies. @returns {[number, number]} */
   frequencies() {
     return this.#zoom?.zoom ?? (this.shown?.spectrum ?? this.shown?.waterfall)?.zoom ?? [0, 1];
   }
 
-  /** The stretch on the screen: the picture's, or while another is on its way, the one that was asked for. */
+  /** The visible range: the picture's, or the requested one while its picture is pending. */
   stretch() {
     const { leftIndex: left, spanSamples: samples } = this.picture;
     const preview = this.#preview;
@@ -206,7 +206,7 @@ export class Scope {
     this.redraw();
   }
 
-  /** Pieces that came behind their picture belong to it. */
+  /** Pieces that arrived after their picture belong to it. */
   #takeNews() {
     Object.assign(this.picture, this.connection.session.extras());
     this.#densities.density = this.picture.density;
@@ -222,7 +222,7 @@ export class Scope {
     this.redraw();
   }
 
-  /** What was asked for is there, or it was nothing else. */
+  /** Ends the wait once the request is answered, or changed nothing. */
   #settle() {
     const { done = 0, asked = 0 } = this.shown ?? {};
     const isThere = (/** @type {number} */ number) => this.picture.answers >= number || (done >= number && asked < number);
@@ -231,7 +231,7 @@ export class Scope {
   }
 
   #linkChanged() {
-    // The first words come while the connection is being made.
+    // The first values arrive while connecting.
     if (!this.connection) return;
     const { state, words } = this.connection;
     if (state === "open") [this.#sizes, this.#preview, this.#zoom] = ["", null, null];
@@ -255,19 +255,19 @@ export class Scope {
     else this.do(what);
   }
 
-  /** Spectrum and waterfall have one axis: the bar of levels has room in both. */
+  /** Spectrum and waterfall share one axis, so both leave room for the level bar. */
   #levelsWidth() {
     return this.shown?.waterfall ? LEVELS_WIDTH : 0;
   }
 
-  /** Where frequencies lie, in CSS pixels from the left of their pane. @param {HTMLElement} element @returns {[number, number]} */
+  /** Place of the frequency axis, in CSS pixels from the left of its pane. @param {HTMLElement} element @returns {[number, number]} */
   frequencyArea(element) {
     const ratio = this.pixelRatio;
     const { x, width } = plotArea(element.clientWidth * ratio, element.clientHeight * ratio, ratio, this.#levelsWidth());
     return [x / ratio, width / ratio];
   }
 
-  /** Says how large what is drawn is, where that is another. */
+  /** Sends the sizes of the drawing areas if they changed. */
   #saySizes() {
     const { traces, overview, panes } = this.#frame;
     if (traces.canvas.width < 2 || this.connection.state !== "open") return;
@@ -314,7 +314,7 @@ export class Scope {
     this.#say();
   }
 
-  /** What is written around the traces. */
+  /** Updates the texts around the traces. */
   #say() {
     const { state, words } = this.connection;
     const { shown } = this;
@@ -347,7 +347,7 @@ export class Scope {
   }
 }
 
-/** A file as any download. @param {{name: string, bytes: Uint8Array}} file */
+/** Saves a file as a download. @param {{name: string, bytes: Uint8Array}} file */
 function save({ name, bytes }) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([/** @type {BlobPart} */ (bytes)]));
@@ -356,7 +356,7 @@ function save({ name, bytes }) {
   URL.revokeObjectURL(link.href);
 }
 
-/** Without pictures: what is stale is to say so. */
+/** Update interval without pictures, so that a stale stream is marked. */
 const IDLE_MS = 500;
-/** An answer that comes sooner is not waited for. */
+/** A faster answer shows no wait mark. */
 const PALE_AFTER_MS = 150;

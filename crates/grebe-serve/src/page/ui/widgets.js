@@ -1,4 +1,4 @@
-// Buttons, fields and words as they are said: what is pressed or typed goes back as it came.
+// Buttons, fields and labels from the server's descriptions. A press or typed text goes back with its description.
 
 import { css } from "../draw/theme.js";
 import { el, setAttribute, setText } from "./dom.js";
@@ -8,10 +8,10 @@ import { el, setAttribute, setText } from "./dom.js";
  * @typedef {import("../data/shown.js").Widget} Widget
  */
 
-/** What a node shows now. @type {WeakMap<Element, Widget>} */
+/** The widget of each node. @type {WeakMap<Element, Widget>} */
 const SHOWN = new WeakMap();
 
-/** Shows widgets in an element; nodes stay where their kinds do, so that none loses the focus. @param {Scope} scope @param {Element} parent @param {Widget[]} widgets */
+/** Shows widgets in an element. Keeps nodes of the same kind, so that none loses the focus. @param {Scope} scope @param {Element} parent @param {Widget[]} widgets */
 export function setWidgets(scope, parent, widgets) {
   widgets.forEach((widget, place) => {
     const kind = widget.field !== undefined ? "input" : widget.act !== undefined ? "button" : "span";
@@ -45,7 +45,7 @@ function show(node, widget) {
   const before = SHOWN.get(node);
   SHOWN.set(node, widget);
   if (node instanceof HTMLInputElement) {
-    // Not while somebody types.
+    // Not while the person types.
     if (!node.matches(":focus") && node.value !== widget.words) node.value = widget.words;
   } else setText(node, widget.words);
   if (before && JSON.stringify(before) === JSON.stringify(widget)) return;
@@ -53,7 +53,7 @@ function show(node, widget) {
   setAttribute(node, "title", widget.title || null);
   if (node instanceof HTMLButtonElement) node.disabled = widget.is_off === true;
   setAttribute(node, "aria-pressed", widget.is_on === undefined ? null : String(widget.is_on));
-  // The name of a button that shows a sign is what it does.
+  // A button with a sign is named by its action.
   const isSign = widget.act !== undefined && !/\w\w/.test(widget.words);
   const name = widget.field !== undefined || isSign ? widget.title?.replace(/ {2}\(.*\)$/, "") : null;
   setAttribute(node, "aria-label", name || null);

@@ -29,7 +29,7 @@ impl AudioStream {
         let (device, mut query) = Query::split(text)?;
         let device = device.strip_prefix("//").unwrap_or(device);
         if device.contains(|c: char| c.is_control() || c.is_whitespace()) {
-            return Err("has a device whose name has blanks in it".to_owned());
+            return Err("has a device name with blanks".to_owned());
         }
         let audio = Self {
             device: if device.is_empty() { DEFAULT } else { device }.to_owned(),

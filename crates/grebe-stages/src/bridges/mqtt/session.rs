@@ -27,7 +27,7 @@ pub(super) struct Session {
 type Received = io::Result<Vec<u8>>;
 
 impl Session {
-    /// Connects, and subscribes as a source. Fails if there is no broker, or if it refuses this user.
+    /// Connects, and subscribes as a source. Fails if the broker is unreachable, or refuses this user.
     pub(super) fn open(mqtt: &Mqtt, end: End, cancel: &Cancel) -> Result<Self, Error> {
         let address = mqtt.end.at.to_send()?;
         let host = if address.is_ipv6() { format!("[{}]", address.ip()) } else { address.ip().to_string() };

@@ -44,7 +44,7 @@ pub(crate) trait Retune<R>: Send {
 pub(crate) struct Retuned {
     /// Samples missing before it.
     pub(crate) gap_samples: u64,
-    /// Messages left out of it that are no whole samples.
+    /// Skipped messages, which do not hold whole samples.
     pub(crate) odd_messages: u64,
     pub(crate) rate_hz: f64,
     /// `None`: unchanged.

@@ -12,8 +12,8 @@ use crate::bridges::text::clean::clean;
 use crate::bridges::text::fields::{Field, Fields, is_time_of_day, number, unit_of};
 use crate::bridges::text::heading::Heading;
 
-/// Takes lines, and keeps the newest value of each channel. The channels are those of the first line that is whole; in lines of
-/// names others are added where they appear. Memory is bounded by 255 channels.
+/// Takes lines, and keeps the newest value of each channel. The channels are those of the first whole line; lines
+/// with names can add others. Memory is bounded by 255 channels.
 #[derive(Debug)]
 pub(super) struct Columns {
     format: SampleFormat,
@@ -187,7 +187,7 @@ impl Columns {
         &self.newest
     }
 
-    /// When the newest line was made, in seconds, where it says so.
+    /// Time of the newest line in seconds, if it has one.
     pub(super) fn time_s(&self) -> Option<f64> {
         self.time_s
     }
@@ -219,7 +219,7 @@ impl Columns {
         (std::mem::take(&mut self.held), std::mem::take(&mut self.unknown_names))
     }
 
-    /// Reads the numbers of a line: its shape; nothing where it is words alone. `None`: it is neither.
+    /// Parses the numbers of a line: its shape; nothing for words alone. `None`: it is neither.
     fn read(&mut self, line: &[u8]) -> Option<Option<Shape>> {
         self.numbers.clear();
         self.has_units = false;
@@ -367,7 +367,7 @@ impl Columns {
         })
     }
 
-    /// Whether lines of another shape came often enough to be believed: one alone is one that was cut.
+    /// Whether lines of another shape came often enough: a single one is probably truncated.
     fn is_new_shape(&mut self, shape: Shape) -> bool {
         let run = if self.others.0 == shape { self.others.1 + 1 } else { 1 };
         self.others = (shape, run);

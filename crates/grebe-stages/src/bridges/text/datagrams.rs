@@ -17,7 +17,7 @@ pub(crate) struct Datagrams {
     begin: usize,
     /// Senders of lines without an end of stream.
     senders: Vec<SocketAddr>,
-    /// There are more than are kept: nothing tells any more when all have ended.
+    /// Too many senders to track: it is unknown when all have ended.
     is_crowded: bool,
     is_over: bool,
     kernel_drops: KernelDrops,

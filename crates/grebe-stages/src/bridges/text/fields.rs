@@ -5,7 +5,7 @@ use grebe_recording::table;
 /// A value in a line, with its name and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Field<'a> {
-    /// Empty where it has none.
+    /// Empty without a name.
     pub(super) name: &'a [u8],
     /// Empty between two commas.
     pub(super) value: &'a [u8],

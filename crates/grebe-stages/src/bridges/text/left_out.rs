@@ -7,7 +7,7 @@ use std::time::Instant;
 pub(super) struct LeftOut {
     pub(super) bad: Kept,
     pub(super) words: Kept,
-    /// Since when nothing else came.
+    /// Since when only ignored lines arrived.
     pub(super) since: Option<Instant>,
     pub(super) is_told: bool,
 }

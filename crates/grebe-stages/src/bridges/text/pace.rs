@@ -7,7 +7,7 @@ use grebe_recording::table::Spacing;
 /// Origin of the rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rate {
-    /// Nobody knows; a column of times says it all the same.
+    /// Unknown; a time column may still give it.
     Unknown,
     /// The name says it.
     Given(f64),

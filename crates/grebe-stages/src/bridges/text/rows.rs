@@ -55,7 +55,7 @@ impl Rows {
         self.channels
     }
 
-    /// How many there are, those that went on included.
+    /// Number of rows, including forwarded ones.
     pub(super) fn len(&self) -> usize {
         self.values.len() / self.channels.max(1)
     }

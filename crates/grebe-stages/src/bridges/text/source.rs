@@ -20,10 +20,11 @@ use crate::bridges::text::uri::TextStream;
 use crate::session::{Bounded, Limit, Shortfall, Silence};
 use crate::transport::{Carrier, Link, ReadResult, Reconnect, Wait};
 
-/// Reads lines of numbers: a line is a sample of each channel. A change of channels begins another frame. The
-/// stream continues with the next sample, and a reader treats it as another stream.
+/// Reads lines of numbers: a line is a sample of each channel. A change of channels begins another frame. The stream
+/// continues with the next sample, and a reader treats it as another stream.
 ///
-/// Half lines and garbage are counted and left out. The first lines are kept until the rate is known, for some seconds at most.
+/// Half lines and garbage are counted and left out. The first lines are kept until the rate is known, for some
+/// seconds at most.
 pub(crate) struct TextSource<R> {
     link: Link<R>,
     text: TextStream,
@@ -100,7 +101,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
     }
 
-    /// Lines may be lost that nothing tells of.
+    /// Losses may be invisible.
     pub(crate) fn loses_unseen(self) -> Self {
         self.counters.unseen_loss.set(1);
         self
@@ -118,7 +119,8 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self
     }
 
-    /// Takes the whole lines that were read, as far as there is room for them and they are of the same channels; whether there were any.
+    /// Takes the whole lines that were read, as far as there is room for them and they are of the same channels;
+    /// whether there were any.
     fn parse(&mut self) -> bool {
         let begun = self.begin;
         if self.next.channel_count == 0 && self.end > self.begin {
@@ -225,7 +227,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             block_length(CHUNK_BYTES, channel_count as usize, format, sample_rate_hz) as usize;
     }
 
-    /// Finds the rate out, once the first lines say it. `is_over`: nothing more will come that could.
+    /// Determines the rate from the first lines. `is_over`: no more lines will arrive that could help.
     fn settle(&mut self, is_over: bool) {
         let Some(arrivals) = &mut self.arrivals else { return };
         arrivals.note(self.read_at, self.rows.len());
@@ -283,7 +285,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
             }
             (Err(why), rate) => {
                 let why = match why {
-                    Uneven::Standing => "do not tell lines apart, or go back",
+                    Uneven::Standing => "repeat, or step back",
                     Uneven::Irregular => "have no even spacing",
                 };
                 let instead = if matches!(rate, Rate::Given(_)) { "" } else { ": give rate=, or time=none" };

@@ -148,7 +148,7 @@ impl Intake {
         }
     }
 
-    /// The missing frame: sends it before the held ones, which lie in a chunk that becomes a batch of its own.
+    /// The missing frame: sends it before the held ones, whose chunk becomes a separate batch.
     fn fill_in(
         &mut self,
         slab: &mut BatchMut,

@@ -34,7 +34,7 @@ impl UdpSink {
     /// A sink with one receiver.
     ///
     /// # Errors
-    /// The socket cannot be opened, or there is no route.
+    /// The socket cannot be opened, or a route is missing.
     pub fn connect(to: SocketAddr, options: &Options) -> Result<Self, grebe_datagram::Error> {
         Self::new(Sender::connect(to, options)?)
     }

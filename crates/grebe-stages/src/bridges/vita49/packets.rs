@@ -124,7 +124,7 @@ impl Packets {
         self.prologue.count = self.prologue.count.wrapping_add(packets as u8) & 15;
     }
 
-    /// Whether there is no room for another packet.
+    /// Whether another packet does not fit.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         (self.whole + 1) * self.packet_bytes() > self.bytes.len()

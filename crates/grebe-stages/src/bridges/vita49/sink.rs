@@ -18,8 +18,9 @@ use super::sample_clock::SampleClock;
 use super::streams::REFERENCE_LEVEL;
 use super::uri::{Profile, Time, Vita49Stream};
 
-/// Sends a stream as VITA-49 packets of one size, but the last before a gap, a change or the end, with a context packet before the
-/// first, where something changes, and ten times a second. An empty datagram says that the stream is over.
+/// Sends a stream as VITA-49 packets of one size; the last before a gap, a change or the end may be shorter. A
+/// context packet precedes the first packet and each change, and repeats ten times a second. An empty datagram ends
+/// the stream.
 #[derive(Debug)]
 pub(crate) struct Vita49Sink {
     sender: Sender,
@@ -185,7 +186,7 @@ impl Vita49Sink {
         Ok(())
     }
 
-    /// What a context packet says of a description.
+    /// The context packet of a description.
     fn context_of(&self, description: Option<&Arc<Description>>) -> SignalContext {
         let said = description.map(|it| &**it);
         SignalContext {

@@ -439,7 +439,7 @@ impl Mirror {
     }
 }
 
-/// Combines the counts of earlier routes with those of the present one.
+/// Adds the counts of earlier routes to the present one's.
 fn combined(name: &str, kept: u64, now: u64) -> u64 {
     match name {
         // The drops of earlier routes are known.

@@ -51,7 +51,7 @@ impl<W: Write> Sending<'_, W> {
                 self.blocks.want(Want::decode(&frame.body)?);
                 Ok(())
             }
-            _ => Err(Error::Malformed { what: "a message at a time at which none such is sent" }),
+            _ => Err(Error::Malformed { what: "a message at the wrong time" }),
         }
     }
 
@@ -59,9 +59,7 @@ impl<W: Write> Sending<'_, W> {
         self.greeting = None;
         let is_fresh = is_fresh && self.options.also_look_in.is_empty();
         if self.is_fresh.replace(is_fresh) == Some(true) && !is_fresh {
-            return Err(Error::Malformed {
-                what: "that something is there, where it said before that nothing was",
-            });
+            return Err(Error::Malformed { what: "an existing entry where it reported none before" });
         }
         if is_fresh {
             let unanswered = std::mem::take(&mut self.unanswered);
@@ -149,7 +147,7 @@ impl<W: Write> Sending<'_, W> {
                         Kind::End if self.greeting.is_none() => {
                             return Ok(Some(Summary::decode(&frame.body)?.0));
                         }
-                        _ => return Err(Error::Malformed { what: "a message behind the end" }),
+                        _ => return Err(Error::Malformed { what: "a message after the end" }),
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Error::Closed),

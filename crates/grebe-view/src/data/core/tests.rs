@@ -6,7 +6,7 @@ use crate::data::lane::{LaneId, LaneMask, Part};
 use crate::data::viewport::Window;
 use crate::testing::{batch, sine_batch};
 
-/// All of a test's samples stay samples.
+/// A budget large enough to hold all samples of a test.
 const BUDGET: usize = 16 << 20;
 
 fn noise(channel: usize, index: u64) -> i16 {
@@ -181,7 +181,7 @@ fn the_next_stream_begins_anew_whatever_its_clock_says_and_until_then_the_last_p
     core.ingest(&batch(6000, 1, 0, 1e3, noise), 1).unwrap();
     let ended = core.answer(&viewport(0.1, 10), 1);
     assert!(ended.is_ended && ended.lanes[0].columns.iter().all(Column::is_complete));
-    // Its frames are numbered from 0, and its clock is far behind the one before.
+    // Its frames count from 0, and its clock is far behind the previous stream's.
     core.ingest(&sine_batch(0, 1, 100, 1e3), 1).unwrap();
     let next = core.answer(&viewport(0.1, 10), 1);
     assert_eq!((next.is_ended, next.next_index, next.streams), (false, 100, 2));
@@ -276,7 +276,7 @@ fn tone(channel: usize, index: u64) -> Complex<f32> {
 fn parts_of_complex_samples_are_lanes_whenever_they_are_asked_for() {
     let all = Part::DERIVED.into_iter().fold(LaneMask::ALL, LaneMask::part_toggled);
     let asked = Viewport { lanes: all, ..viewport(1.0, 100) };
-    // One scope is asked from the start, one only in the end, one in the middle, and all have a gap.
+    // One scope gets viewports from the start, one only at the end, one from the middle on. All have a gap.
     let pictures = [0, 10, 5].map(|from| {
         let mut core = ScopeCore::new(4 << 20);
         for block in (0..10).filter(|&block| block != 7) {

@@ -1,4 +1,4 @@
-//! Answers those who look at a stream that is over from a thread of its own.
+//! Answers the viewers of an ended stream on its own thread.
 
 use std::io;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use grebe_flow::monotonic_ns;
 
 use super::{DataSide, ScopeLink, Viewers};
 
-/// Answers all who look at a scope once its stream is over, as long as this is held: for front ends whose thread has more to do than
-/// to wait for a picture, as a server's.
+/// Answers all viewers of a scope after the end of its stream, until it is dropped. For front ends whose thread must
+/// not wait for a picture, such as a server's.
 #[derive(Debug)]
 pub struct AfterEnd {
     is_dropped: Arc<AtomicBool>,
@@ -19,11 +19,11 @@ pub struct AfterEnd {
 }
 
 impl ScopeLink {
-    /// Has a thread of its own answer all who look at this scope once its stream is over, where otherwise the thread does that takes a
-    /// picture. To be called before anybody else looks.
+    /// Starts a thread that answers all viewers of this scope after the end of its stream. Without it, the thread
+    /// that takes a picture makes it. Call it before another viewer looks.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// If the system cannot start another thread.
     pub fn answer_after_end(&self) -> io::Result<AfterEnd> {
         let is_dropped = Arc::new(AtomicBool::new(false));
         let (viewers, ends) = (Arc::clone(&self.own.viewers), Arc::clone(&is_dropped));
@@ -40,7 +40,7 @@ impl Drop for AfterEnd {
         self.is_dropped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // One that panicked has said so.
+            // A panic was already reported.
             let _ = thread.join();
         }
     }
@@ -52,13 +52,13 @@ fn answer(viewers: &Arc<Viewers>, is_dropped: &AtomicBool) {
     while !is_dropped.load(Ordering::Acquire) {
         if core.is_none() && viewers.is_handed_over.load(Ordering::Acquire) {
             core = viewers.parked().take();
-            // Who looks already is new to this side.
+            // This side does not know the present viewers yet.
             viewers.is_changed.store(true, Ordering::Release);
         }
         match &mut core {
             Some(core) => {
                 side.answer_all(core, 0, monotonic_ns());
-                // Also where nobody asks: who had the lock of his state just now is answered next time.
+                // Also without a request: a viewer that held its lock just now is answered next time.
                 park_timeout(LOOK_INTERVAL);
             }
             None => park(),
@@ -67,7 +67,7 @@ fn answer(viewers: &Arc<Viewers>, is_dropped: &AtomicBool) {
     *viewers.after_end() = None;
     viewers.is_handed_over.store(false, Ordering::Release);
     if let Some(core) = core {
-        // From now on each answers himself.
+        // From now on each viewer's own thread answers.
         side.park(core);
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             }
         };
         assert_eq!(extract.len_samples(), 10);
-        // Without it each answers himself again.
+        // Without it, each viewer's own thread answers again.
         drop(after_end);
         link.request(Viewport::latest(70));
         assert_eq!(link.poll().unwrap().answers.unwrap().columns, 70);

@@ -1,4 +1,4 @@
-//! Changes that those who look make to what is labelled.
+//! Changes that viewers make to the annotations.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use super::{ScopeLink, Viewers};
 use crate::data::core::ScopeCore;
 
 impl ScopeLink {
-    /// Makes a change to what is labelled, for all who look. What the stream says again stays changed.
+    /// Changes the annotations for all viewers. The change stays, even if the stream repeats the old annotation.
     pub fn annotate(&self, edit: AnnotationEdit) {
         let viewers = &self.own.viewers;
         viewers.edits.lock().unwrap_or_else(PoisonError::into_inner).push(edit);
@@ -29,7 +29,7 @@ impl ScopeLink {
 }
 
 impl Viewers {
-    /// Makes the changes that wait; whether there were any.
+    /// Applies the waiting changes; returns whether there were any.
     pub(super) fn make_edits(&self, core: &mut ScopeCore) -> bool {
         // Read once per picture, without the lock.
         if !self.has_edits.load(Ordering::Acquire) {

@@ -1,5 +1,5 @@
-//! Reads what a scope holds of its stream, beside whoever looks: some samples at a time, so that the thread that has them is held up by
-//! no more than a copy of these.
+//! Reads a scope's history in the background, a few samples at a time, so that it delays the data thread only by a
+//! short copy.
 
 use std::ops::Range;
 use std::thread::park_timeout;
@@ -10,14 +10,14 @@ use crate::data::extract::Extract;
 use crate::data::picture::Picture;
 use crate::data::viewport::Viewport;
 
-/// Asks for samples, and waits for them. It is of the thread that made it.
+/// Requests samples and waits for them. Belongs to the thread that made it.
 #[derive(Debug)]
 pub struct HistoryReader {
     link: ScopeLink,
 }
 
 impl ScopeLink {
-    /// A reader of what is held, for the calling thread.
+    /// A reader of the history, for the calling thread.
     pub fn reader(&self) -> HistoryReader {
         let (link, reader) = (self.another(), std::thread::current());
         link.on_picture(move || reader.unpark());
@@ -26,14 +26,14 @@ impl ScopeLink {
 }
 
 impl HistoryReader {
-    /// What is known of the stream now; `None` where `goes_on` said no before it came.
+    /// A picture with the present state of the stream; `None` if `goes_on` returned false first.
     pub fn picture(&self, goes_on: impl Fn() -> bool) -> Option<Picture> {
         self.link.begin_viewing();
         self.link.request(Viewport::latest(1));
         self.wait(goes_on, ScopeLink::poll)
     }
 
-    /// The samples of a stretch, as far as they are held singly, of at most 2^24 samples per channel; `None` as before.
+    /// The samples of a range that the history still holds, at most 2^24 per channel; `None` as above.
     pub fn read(&self, range: Range<u64>, goes_on: impl Fn() -> bool) -> Option<Extract> {
         self.link.request_extract(range);
         self.wait(goes_on, ScopeLink::take_extract)
@@ -46,7 +46,7 @@ impl HistoryReader {
                 return taken;
             }
             park_timeout(LOOK_INTERVAL);
-            // Who answers may have found the lock taken.
+            // The data side may have found the lock taken.
             self.link.ask();
         }
     }

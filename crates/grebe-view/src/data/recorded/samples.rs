@@ -1,4 +1,4 @@
-//! Reads samples of a recording as the frames that a history takes.
+//! Reads samples of a recording as frames for a history.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use grebe_frame::{Batch, BatchPool, Frame, Header};
 
 use crate::data::recording::Recording;
 
-/// Reads into memory of its own.
+/// Reads into its own buffer.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     bytes: Vec<u8>,
@@ -14,7 +14,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Calls `each` with frames of `length` samples from `position` on, the first of which has the index `first`, until it says no.
+    /// Calls `each` with frames of `length` samples from `position` on, until it returns false. The first frame has
+    /// the index `first`.
     pub(super) fn read(
         &mut self,
         recording: &mut dyn Recording,
@@ -45,7 +46,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A part of what was read, as a frame.
+    /// A part of the read samples, as a frame.
     fn frame(
         &mut self,
         format: grebe_frame::SampleFormat,

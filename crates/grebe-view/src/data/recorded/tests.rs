@@ -25,13 +25,13 @@ pub(super) struct Fake {
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     known: u64,
-    /// Samples that the file has by now.
+    /// Number of samples in the growing file.
     grown: Option<u64>,
     pub(super) is_gone: bool,
-    /// Positions that have not come.
+    /// Positions that have not arrived.
     missing: Option<Range<u64>>,
     wanted: Option<WantedSamples>,
-    /// The shortest nodes that have.
+    /// The finest nodes that have arrived.
     finest: u32,
     read_bytes: u64,
 }
@@ -142,7 +142,7 @@ fn extremes(samples: &[f32]) -> (f32, f32) {
     samples.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), &it| (min.min(it), max.max(it)))
 }
 
-/// A core of some channels of noise with spikes, of so many samples, which miss 300,001 in the middle.
+/// A core over channels of noise with spikes, of `samples` samples each, which lack 300,001 in the middle.
 fn core(
     format: SampleFormat,
     channels: usize,
@@ -175,7 +175,7 @@ fn core(
 
 const MISSING: u64 = 300_001;
 
-/// Checks each column of a picture against all samples that it covers, its borders rounded as it says.
+/// Checks each column of a picture against all of its samples, within its rounded borders.
 fn check(picture: &Picture, channels: &[Vec<f32>], half: u64, is_narrow: bool) {
     let (quantum, all) = (picture.grid.quantum_samples().max(1), channels[0].len() as u64);
     let node = if is_narrow { 1 } else { 1 << (quantum.ilog2() / 2 * 2) };
@@ -232,7 +232,7 @@ fn every_column_at_every_zoom_is_what_brute_force_finds() {
                         (picture.oldest_index, picture.next_index),
                         (1000, 3_000_000 + 1000 + MISSING)
                     );
-                    // What lies before the first sample is not held.
+                    // The history holds no samples from before the start.
                     let right =
                         if let Window::Ending { at } = window { at } else { picture.next_index as f64 };
                     let margin = 2.0 * picture.grid.samples_per_column() + 32.0;
@@ -274,7 +274,7 @@ fn measurements_are_of_all_that_is_shown() {
 
 #[test]
 fn what_is_not_known_is_guessed_from_samples_of_its_own_and_becomes_exact() {
-    // Too many lanes for their samples to be held.
+    // Too many lanes to hold their samples.
     let (mut core, channels, shared) = core(SampleFormat::F32, 24, 1_500_000);
     shared.lock().unwrap().known = 0;
     let viewport = Viewport { span: Some(3.0), lanes: LaneMask::ALL.only([0, 23]), ..Viewport::latest(100) };
@@ -285,7 +285,7 @@ fn what_is_not_known_is_guessed_from_samples_of_its_own_and_becomes_exact() {
             assert!(column.min <= column.max && column.min >= -32_768.0);
         }
     }
-    // The first half is known: its columns do not change any more.
+    // The first half has a summary, so its columns no longer change.
     shared.lock().unwrap().known = 800_000;
     let half = core.answer(&viewport, 2);
     assert!(half.is_estimated);
@@ -320,7 +320,7 @@ fn many_samples_are_read_for_the_second_picture_of_each_viewer() {
         assert!(!second.is_estimated);
         check(&second, &channels, samples as u64 / 2 + 7, true);
     }
-    // Who keeps a picture has no second one.
+    // A picture to be saved has no second one.
     let kept = Viewport { span: Some(6.3), is_exact: true, ..whole };
     assert!(!core.answer(&kept, 4).is_estimated);
 }
@@ -340,7 +340,7 @@ fn a_recording_that_grows_is_followed_and_one_that_is_cut_is_no_end() {
     let again = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 3);
     assert_eq!(again.next_index, first.next_index);
     check(&again, &channels, 1_000_007, again.grid.samples_per_column() <= 4096.0);
-    // Gone: nothing can be read, and nothing falls over.
+    // Gone: nothing can be read, and nothing panics.
     shared.lock().unwrap().is_gone = true;
     let viewport =
         Viewport { window: Window::Ending { at: 500_000.0 }, span: Some(0.01), ..Viewport::latest(100) };
@@ -356,14 +356,11 @@ fn a_picture_reads_no_more_than_it_needs() {
     core.answer(&narrow(4_000_000.0), 1);
     let first = std::mem::take(&mut shared.lock().unwrap().read_bytes);
     assert!((2000..100_000).contains(&first), "{first}");
-    // Moved by a screen: it was read already.
+    // Moved by a screen: those samples are already held.
     core.answer(&narrow(4_001_000.0), 2);
     assert_eq!(shared.lock().unwrap().read_bytes, 0);
     core.answer(&Viewport { span: Some(9.0), ..Viewport::latest(500) }, 3);
-    assert!(
-        shared.lock().unwrap().read_bytes < 4_000_000,
-        "the newest samples for what is seen of them singly"
-    );
+    assert!(shared.lock().unwrap().read_bytes < 4_000_000, "requests the newest samples");
 }
 
 #[test]
@@ -383,7 +380,7 @@ fn samples_are_copied_from_wherever_they_are() {
 #[test]
 fn what_has_not_come_is_drawn_from_nodes_and_asked_for_and_then_read() {
     let (mut core, channels, shared) = core(SampleFormat::I16, 1, 3_000_000);
-    // All but the first million.
+    // Everything except the first million.
     shared.lock().unwrap().missing = Some(1_000_000..3_000_000);
     let end = 1000 + 3_000_000 + MISSING;
     let narrow =
@@ -393,10 +390,10 @@ fn what_has_not_come_is_drawn_from_nodes_and_asked_for_and_then_read() {
     let wanted = shared.lock().unwrap().wanted.clone().unwrap();
     let is_about = |at: u64, expected: u64| at.abs_diff(expected) <= 200;
     let Range { start, end } = wanted.singly;
-    assert!(is_about(start, 2_980_000) && is_about(end, 3_000_000), "with what stands beside it: {wanted:?}");
+    assert!(is_about(start, 2_980_000) && is_about(end, 3_000_000), "with its margin: {wanted:?}");
     let arrived = guessed.arrived.clone().unwrap();
     assert!(arrived.iter().all(|&part| part == 0.0), "{arrived:?}");
-    // Nodes are of all their samples: no peak is below what there is.
+    // Nodes cover all of their samples, so no peak is too low.
     let highest = |picture: &Picture| {
         picture.lanes[0].columns.iter().fold(f32::MIN, |most, column| most.max(column.max))
     };
@@ -408,7 +405,7 @@ fn what_has_not_come_is_drawn_from_nodes_and_asked_for_and_then_read() {
     assert!(!exact.is_estimated && highest(&exact) == own);
     assert!(exact.arrived.unwrap().iter().all(|&part| part == 1.0));
 
-    // All of it, by nodes that are longer than they should be until the others have come.
+    // All of it, from coarse nodes until the finer ones have arrived.
     let whole = Viewport { span: Some(end as f64 / 1e6), ..narrow };
     shared.lock().unwrap().finest = 14;
     let coarse = core.answer(&whole, 3);

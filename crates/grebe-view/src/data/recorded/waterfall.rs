@@ -1,5 +1,5 @@
-//! The waterfall of a window in which a row is longer than a transform: each row has the highest levels of transforms spread over its
-//! stretch, and of more of them with each picture, until every sample has been in one.
+//! The waterfall of a window whose rows are longer than a transform. Each row has the highest levels of transforms
+//! spread over its samples, and each picture adds more of them, until every sample was in one.
 //!
 //! ```text
 //!   row    |--0--|--1--|--2--|--3--| ... |--m--|     of `size` samples each, side by side
@@ -28,7 +28,7 @@ use known::KnownPower;
 pub(super) struct WideWaterfall<K: Kind> {
     asked: Option<Asked>,
     transform: Option<Transform<K>>,
-    /// By their place: row `n` is of the indices from `n * hop` on.
+    /// By place: row `n` covers the indices from `n * hop` on.
     rows: BTreeMap<u64, Row>,
     lanes: Lanes<K>,
     known: KnownPower,
@@ -36,7 +36,7 @@ pub(super) struct WideWaterfall<K: Kind> {
     is_settled: bool,
 }
 
-/// What rows are of.
+/// Parameters that rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Asked {
     channel: usize,
@@ -45,22 +45,22 @@ struct Asked {
     hop: u64,
 }
 
-/// The highest levels of the transforms of a stretch.
+/// The highest levels of the transforms of one row.
 #[derive(Debug)]
 struct Row {
-    /// The indices that it is of.
+    /// Its indices.
     indices: Range<u64>,
     cells: Vec<f32>,
-    /// The same by the spectral summary, where that knows all of the row.
+    /// The same from the spectral summary, if that covers the whole row.
     known: Option<Vec<f32>>,
-    /// Of those far apart, and of the stretches side by side: how many are done.
+    /// Finished transforms: of those far apart, and of those side by side.
     spread: usize,
     blocks: u64,
-    /// Whether one of them was without a gap.
+    /// Whether one of them had no gap.
     has_levels: bool,
 }
 
-/// The samples of a channel that were read: of a complex one I and Q.
+/// The read samples of a channel; I and Q of a complex one.
 #[derive(Debug, Default)]
 struct Lanes<K> {
     decoded: Vec<K>,
@@ -68,14 +68,14 @@ struct Lanes<K> {
     q: Vec<K>,
 }
 
-/// How long transforms may be made for a picture: those far apart, and then all others.
+/// Time per picture for transforms: for those far apart, and for all others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
     pub(super) spread: Duration,
     pub(super) blocks: Duration,
 }
 
-/// What rows are made from.
+/// Source of the samples.
 pub(super) struct Disk<'a> {
     pub(super) recording: &'a mut dyn Recording,
     pub(super) reader: &'a mut Reader,
@@ -88,7 +88,7 @@ impl<K: Kind> Default for WideWaterfall<K> {
     }
 }
 
-/// Whether rows of so many samples, all together, are longer than a transform.
+/// Whether rows of a window of `span_samples` samples are longer than a transform.
 pub(super) fn is_wide(settings: &SpectrumSettings, span_samples: f64) -> bool {
     span_samples / ROWS as f64 > settings.size.min(ROW_SIZE_MAX) as f64
 }
@@ -99,12 +99,12 @@ impl<K: Kind> WideWaterfall<K> {
         self.is_exact
     }
 
-    /// Whether each row has its transforms far apart, which is what a picture waits for that is made once.
+    /// Whether each row has its transforms far apart: enough for a single picture.
     pub(super) fn is_settled(&self) -> bool {
         self.is_settled
     }
 
-    /// The rows of a channel that end with `window`, from transforms of `size` samples; no more are made than there is time for.
+    /// The rows of a channel up to the end of `window`, from transforms of `size` samples. Makes as many as time allows.
     pub(super) fn view(
         &mut self,
         disk: &mut Disk<'_>,
@@ -130,7 +130,7 @@ impl<K: Kind> WideWaterfall<K> {
         let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
         for &number in &numbers {
             let indices = (number * hop).max(all.start)..((number + 1) * hop).min(all.end);
-            // A recording that grows, or was cut.
+            // The recording grew, or was cut.
             if self.rows.get(&number).is_none_or(|row| row.indices != indices) {
                 self.rows.insert(number, Row::new(indices, width));
             }
@@ -145,7 +145,7 @@ impl<K: Kind> WideWaterfall<K> {
             let Some(row) = self.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
             row.known = self.known.cells(disk.recording, channel, &row.indices, (width, offset_db));
         }
-        // What a summary has of rows this long takes no more transforms, and what it will have few of them.
+        // Rows of this length from the summary need no transforms; of shorter rows there will be few.
         let is_long = hop >= known::FINAL_SAMPLES;
         let blocks = if is_long && is_coming { Duration::ZERO } else { most.blocks };
         self.go_on(disk, asked, &numbers, Most { blocks, ..most });
@@ -178,13 +178,13 @@ impl<K: Kind> WideWaterfall<K> {
         Some(WaterfallView { channel, width, cells, span_samples, sampled: Some(sampled), number: 0 })
     }
 
-    /// Makes transforms until there is no more time, or there are all.
+    /// Makes transforms until the time is up or all are made.
     fn go_on(&mut self, disk: &mut Disk<'_>, asked: Asked, numbers: &[u64], most: Most) {
         let begun = Instant::now();
         let mut made = 0;
         let mut may = |most: Duration| {
             made += 1;
-            // A picture needs some, however slow the disk is.
+            // A picture needs a few, even from a slow disk.
             made <= TRANSFORMS_MIN || begun.elapsed() < most
         };
         for pass in 0..SPREAD {
@@ -226,7 +226,7 @@ impl<K: Kind> WideWaterfall<K> {
                     }
                     row.has_levels = true;
                 } else {
-                    // There is a gap within: what lies to either side of it is taken one by one.
+                    // There is a gap within, so read the rows around it one by one.
                     for number in numbers {
                         let start = row.start(number, asked.size);
                         row.has_levels |= work.transform(start, &mut row.cells);
@@ -250,18 +250,18 @@ impl Row {
         }
     }
 
-    /// How many cover it.
+    /// Number of transforms that cover it.
     fn transforms(&self, size: usize) -> u64 {
         self.indices.end.saturating_sub(self.indices.start).div_ceil(size as u64)
     }
 
-    /// The first index of one of them: the last one ends with the row.
+    /// The first index of a transform. The last one ends with the row.
     fn start(&self, number: u64, size: usize) -> u64 {
         let start = self.indices.start + number * size as u64;
         start.min(self.indices.end.saturating_sub(size as u64))
     }
 
-    /// How many were made.
+    /// Number of finished transforms.
     fn done(&self, size: usize) -> u64 {
         let all = self.transforms(size);
         let in_blocks = (self.blocks * BLOCK).min(all);
@@ -269,7 +269,7 @@ impl Row {
     }
 }
 
-/// What makes transforms of samples on the disk.
+/// Makes transforms of samples on the disk.
 struct Work<'a, 'b, K: Kind> {
     disk: &'a mut Disk<'b>,
     lanes: &'a mut Lanes<K>,
@@ -278,7 +278,7 @@ struct Work<'a, 'b, K: Kind> {
 }
 
 impl<K: Kind> Work<'_, '_, K> {
-    /// One of the samples from an index on; whether none is missing.
+    /// Makes one from an index on; returns whether no sample is missing.
     fn transform(&mut self, start: u64, cells: &mut [f32]) -> bool {
         let is_there = self.read(start..start + self.asked.size as u64);
         if is_there {
@@ -287,7 +287,7 @@ impl<K: Kind> Work<'_, '_, K> {
         is_there
     }
 
-    /// One of the samples from a place on in what was read.
+    /// Makes one from a place in the read samples.
     fn append(&mut self, start: u64, at: usize, cells: &mut [f32]) {
         let own = at..at + self.asked.size;
         let q = self.lanes.q.get(own.clone()).unwrap_or_default();
@@ -295,7 +295,7 @@ impl<K: Kind> Work<'_, '_, K> {
         self.transform.append_samples(start, first, q, |lines| raise(lines, cells));
     }
 
-    /// Reads the samples of these indices; whether none is missing.
+    /// Reads the samples of these indices; returns whether none is missing.
     fn read(&mut self, indices: Range<u64>) -> bool {
         let Lanes { decoded, first, q } = &mut *self.lanes;
         first.clear();
@@ -324,25 +324,25 @@ impl<K: Kind> Work<'_, '_, K> {
     }
 }
 
-/// Where samples stand that follow each other.
+/// File position of consecutive samples.
 fn position_without_gap(outline: &RecordingOutline, indices: &Range<u64>) -> Option<u64> {
     let [stretch] = outline.stretches_in(indices.clone()) else { return None };
     let into = indices.start.checked_sub(stretch.first_sample_index)?;
     (indices.end <= stretch.end_index()).then_some(stretch.position + into)
 }
 
-/// The highest of the lines of each cell, where they are higher than it is.
+/// Raises each cell to the highest of its lines.
 fn raise(lines: &[f32], cells: &mut [f32]) {
     gather(lines, cells, |cell, level| cell.max(level));
 }
 
-/// The first transforms of a row of so many: far apart, the farthest first.
+/// The first transforms of a row of `transforms`, ordered by distance, the most distant first.
 fn spread(transforms: u64) -> impl Iterator<Item = u64> {
     let count = transforms.min(SPREAD as u64);
     far_apart(count as usize).map(move |at| at as u64 * transforms / count)
 }
 
-/// All places of so many, far apart first.
+/// All places below `count`, distant ones first.
 fn far_apart(count: usize) -> impl Iterator<Item = usize> {
     let bits = count.next_power_of_two().ilog2();
     (0..1usize << bits)
@@ -350,11 +350,11 @@ fn far_apart(count: usize) -> impl Iterator<Item = usize> {
         .filter(move |&at| at < count)
 }
 
-/// Transforms of a row before any is made of its neighbours.
+/// Transforms of a row before any neighbours of them.
 const SPREAD: usize = 64;
-/// Read together: 512 KiB of 16-bit samples.
+/// Transforms per read: 512 KiB of 16-bit samples.
 const BLOCK: u64 = 64;
-/// Made for each picture at least.
+/// Minimum per picture.
 const TRANSFORMS_MIN: usize = 16;
 const ROWS_KEPT: usize = 4 * ROWS;
 

@@ -1,4 +1,4 @@
-//! Columns of more samples than are held: from what is known of longer stretches, or guessed from a few samples of each.
+//! Columns of more samples than the history holds: from summaries, or estimated from a few samples each.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::data::recorded::samples::Reader;
 use crate::data::recording::{Recording, RecordingOutline};
 use crate::data::samples::Kind;
 
-/// What columns are wanted, of the lanes at these places.
+/// A request for columns of the lanes at these places.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WideColumns<'a> {
     pub(super) grid: ColumnGrid,
@@ -19,7 +19,7 @@ pub(super) struct WideColumns<'a> {
     pub(super) places: &'a [usize],
 }
 
-/// Makes columns, and keeps what it guessed of them.
+/// Makes columns, and keeps its estimates.
 #[derive(Debug, Default)]
 pub(super) struct Wide {
     /// By column: extremes of a few of its samples, by lane.
@@ -28,7 +28,7 @@ pub(super) struct Wide {
     is_estimated: bool,
 }
 
-/// Where the samples of a column stand.
+/// File positions of a column's samples.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u64,
@@ -37,14 +37,14 @@ struct Span {
 }
 
 impl Wide {
-    /// Whether any of the last columns was guessed.
+    /// Whether any of the last columns was an estimate.
     pub(super) fn is_estimated(&self) -> bool {
         self.is_estimated
     }
 
-    /// The columns of each lane. Those that are known are exact: of all samples from their first to the first of the next one, rounded
-    /// down to nodes of at most a sixteenth of a column; beside gaps the rest of a node belongs to them too. Of the others, as many
-    /// as can be in so many milliseconds are guessed anew, the rest from their neighbours.
+    /// The columns of each lane. Columns from nodes are exact: they contain all samples up to the next column,
+    /// rounded down to nodes of at most a sixteenth of a column; beside a gap they include the rest of a node. Of the
+    /// other columns, as many as `most` allows are sampled, and the rest are estimated from their neighbours.
     pub(super) fn columns<K: Kind>(
         &mut self,
         recording: &mut dyn Recording,
@@ -67,7 +67,7 @@ impl Wide {
         for &place in wanted.places {
             let mut of_lane = known_columns(recording, place, level, &spans, is_known);
             if of_lane.is_none() {
-                // It cannot be read: all of it is guessed.
+                // Unreadable: estimate everything.
                 guessed = (0..spans.len()).filter(|&at| spans[at].end > spans[at].start).collect();
             }
             columns.push(of_lane.take().unwrap_or_else(|| vec![Column::OUTSIDE; spans.len()]));
@@ -82,7 +82,7 @@ impl Wide {
         columns
     }
 
-    /// Reads a few samples of columns that were not sampled yet, far apart first.
+    /// Reads a few samples of columns without an estimate, distant ones first.
     fn sample<K: Kind>(
         &mut self,
         recording: &mut dyn Recording,
@@ -105,21 +105,21 @@ impl Wide {
             if self.sampled.contains_key(&number) {
                 continue;
             }
-            // Of what is still being copied, what has come of it.
+            // While the recording is being copied, use the part that has arrived.
             let Range { start, end } = recording.readable(spans[at].start..spans[at].end);
             if start == end {
-                // Nothing: its neighbours say nothing of it either.
+                // Nothing arrived, so neighbours must not fill it either.
                 self.sampled.insert(number, Vec::new());
                 continue;
             }
-            // A picture needs some, however slow the disk is.
+            // A picture needs a few, even from a slow disk.
             if begun.elapsed() > most && self.sampled.len() >= SAMPLED_MIN {
                 return;
             }
             let length = (end - start).min(LOOK_SAMPLES);
             let middle = start + (end - start - length) / 2;
             let mut extremes = Vec::new();
-            // What cannot be read stays empty.
+            // Unreadable samples stay empty.
             let _ = reader.read(recording, middle, length, 0, |frame, _| {
                 let block = frame.header().block_length_samples as usize;
                 let all = match K::borrowed(frame) {
@@ -142,7 +142,7 @@ impl Wide {
         }
     }
 
-    /// Columns from their own samples, or from those of the nearest to the left that has any.
+    /// Columns from their own samples, or from the nearest column to the left that has any.
     fn guess(
         &self,
         columns: &mut [Column<f32>],
@@ -166,7 +166,7 @@ impl Wide {
     }
 }
 
-/// The columns of a lane that are known; `None` where they cannot be read.
+/// The columns of a lane from nodes; `None` if they cannot be read.
 fn known_columns(
     recording: &mut dyn Recording,
     place: usize,
@@ -196,7 +196,7 @@ fn known_columns(
     Some(out)
 }
 
-/// Where the nodes of a column end: those that begin before its end, but for the one that the next column begins with.
+/// End of a column's nodes: those that start before its end, except the first node of the next column.
 fn node_end(span: &Span, level: u32, all: u64) -> u64 {
     let down = span.end >> level << level;
     let ends_here = span.end == all || span.coverage == Coverage::Gap;
@@ -229,8 +229,8 @@ fn spans(outline: &RecordingOutline, wanted: &WideColumns<'_>) -> Vec<Span> {
 const NOTHING: (f32, f32) = (f32::INFINITY, f32::NEG_INFINITY);
 /// Samples of the finest nodes.
 const FINEST: u64 = 256;
-/// Samples of a column that is guessed.
+/// Samples per estimated column.
 const LOOK_SAMPLES: u64 = 1024;
-/// Columns that are sampled at least, and that are kept at most.
+/// Minimum columns that are sampled, and maximum that are kept.
 const SAMPLED_MIN: usize = 24;
 const SAMPLED_MAX: usize = 1 << 16;

@@ -1,5 +1,5 @@
-//! The waterfall of samples that are held singly: each row has the highest levels of the transforms that cover it, so that no burst is
-//! missed. Rows are made once, some with each picture.
+//! The waterfall of held samples: each row has the highest levels of the transforms that cover it, so that no burst
+//! is missed. Each row is made once, a few per picture.
 //!
 //! ```text
 //!   row    |---0---|---1---|---2---|-3-|..t     from multiples of its length on; the last one grows
@@ -21,28 +21,28 @@ use crate::data::viewport::SpectrumSettings;
 pub(crate) struct WaterfallView {
     pub(crate) channel: usize,
     pub(crate) width: usize,
-    /// All cells in dBFS, row after row; not-a-number where samples were lost, minus infinity where there never were any, or
-    /// they are no longer held singly.
+    /// All cells in dBFS, row after row. NaN where samples were lost; minus infinity where there were none, or they
+    /// are no longer held.
     pub(crate) cells: Vec<f32>,
     /// Samples per channel from the first row to the end of the last.
     pub(crate) span_samples: f64,
-    /// Of how many of the transforms that cover all samples its levels are the highest; `None`: each row is one transform.
+    /// Number of transforms in it, and number that covers all samples; `None`: each row is one transform.
     pub(crate) sampled: Option<Sampled>,
-    /// Grows with each: a front end sees by it whether it has drawn this one.
+    /// Grows with each view, so that a front end detects a new one.
     pub(crate) number: u64,
 }
 
-/// How much of what a waterfall is of its levels are from.
+/// Number of transforms in a waterfall, of the number that covers all samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampled {
     pub(crate) done: u64,
     pub(crate) all: u64,
-    /// Whether they were made before, for the spectral summary of a recording.
+    /// Whether they come from the spectral summary of a recording.
     pub(crate) is_summary: bool,
 }
 
 impl WaterfallView {
-    /// What a person should know of its levels.
+    /// A note about the levels, for a person.
     pub(crate) fn words(&self) -> Option<String> {
         let Sampled { done, all, is_summary } = self.sampled?;
         Some(if done == all && is_summary {
@@ -60,12 +60,12 @@ impl WaterfallView {
 pub(super) struct HeldWaterfall<K: Kind> {
     asked: Option<Asked>,
     transform: Option<Transform<K>>,
-    /// By their place: row `n` is of the indices from `n * hop` on.
+    /// By place: row `n` covers the indices from `n * hop` on.
     rows: BTreeMap<u64, Row>,
     samples: Samples<K>,
 }
 
-/// What rows are of.
+/// Parameters that rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Asked {
     channel: usize,
@@ -75,41 +75,41 @@ struct Asked {
     full_scale: f64,
 }
 
-/// The highest levels of the transforms of a stretch.
+/// The highest levels of the transforms of one row.
 #[derive(Debug)]
 struct Row {
     cells: Vec<f32>,
-    /// Of the transforms side by side, how many are made.
+    /// Finished transforms, of those side by side.
     made: u64,
-    /// Of those, how many had samples that are no longer held.
+    /// Finished transforms whose samples were no longer held.
     missed: u64,
-    /// The one that ends with the row, or with the newest sample: where that is, and of a row that grows its levels.
+    /// The transform at the row's end, or at the newest sample: its place, and for a growing row its levels.
     end: Option<u64>,
     tail: Vec<f32>,
     has_levels: bool,
     is_lost: bool,
 }
 
-/// What a waterfall is of.
+/// A request for a waterfall.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fall {
     pub(super) channel: usize,
-    /// Samples of a transform.
+    /// Samples per transform.
     pub(super) size: usize,
     /// The index after the newest sample.
     pub(super) end: u64,
     pub(super) span_samples: f64,
-    /// Transforms that may be made.
+    /// Maximum number of transforms.
     pub(super) most: u64,
 }
 
 impl<K: Kind> HeldWaterfall<K> {
-    /// Another stream begins, or other samples are held.
+    /// Called when another stream starts, or other samples are held.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
     }
 
-    /// The rows that end with the newest sample.
+    /// The rows up to the newest sample.
     pub(super) fn view(
         &mut self,
         tracks: &Tracks<K>,
@@ -135,7 +135,7 @@ impl<K: Kind> HeldWaterfall<K> {
         for &number in &numbers {
             self.rows.entry(number).or_insert_with(|| Row::new(width));
         }
-        // One of each, then the others of the newest first.
+        // One of each row, then the others, newest row first.
         let mut most = fall.most;
         for pass in [1, u64::MAX] {
             for &number in &numbers {
@@ -166,7 +166,7 @@ impl<K: Kind> HeldWaterfall<K> {
         })
     }
 
-    /// Makes at most so many of a row's transforms; returns how many.
+    /// Makes at most `most` of a row's transforms; returns how many.
     fn go_on(&mut self, tracks: &Tracks<K>, asked: Asked, number: u64, end: u64, most: u64) -> u64 {
         let Asked { channel, size, hop, .. } = asked;
         let (Some(row), Some(transform)) = (self.rows.get_mut(&number), &mut self.transform) else {
@@ -224,17 +224,17 @@ impl Row {
     }
 }
 
-/// Transforms that lie side by side in a row, up to the newest sample.
+/// Transforms side by side in a row, up to the newest sample.
 fn blocks(number: u64, hop: u64, size: usize, end: u64) -> u64 {
     ((number + 1) * hop).min(end).saturating_sub(number * hop) / size as u64
 }
 
-/// Cells of a row of transforms of so many samples.
+/// Cells of a row, for transforms of `size` samples.
 pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
     (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
 }
 
-/// Reduces lines to cells: the highest of each, which `put` enters where the cell is.
+/// Reduces lines to cells: the highest of each. `put` combines it with the cell.
 pub(crate) fn gather(lines: &[f32], cells: &mut [f32], put: impl Fn(f32, f32) -> f32) {
     let count = cells.len();
     for (x, cell) in cells.iter_mut().enumerate() {

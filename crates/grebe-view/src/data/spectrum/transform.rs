@@ -8,7 +8,7 @@ use crate::data::samples::{self, Kind};
 use crate::data::tracks::{Runs, Tracks};
 use crate::data::viewport::SpectrumSettings;
 
-/// The samples of one transform: those of a real channel, or I and Q.
+/// The samples of one transform: of a real channel, or I and Q.
 #[derive(Debug, Default)]
 pub(super) struct Samples<K> {
     pub(super) first: Runs<K>,
@@ -61,7 +61,7 @@ impl<K: Kind> Transform<K> {
         self.append_samples(first, &samples.first.samples, &samples.q.samples, each);
     }
 
-    /// Takes samples, of which real ones have no second component.
+    /// Takes samples; real ones have an empty second component.
     pub(crate) fn append_samples(&mut self, first: u64, samples: &[K], q: &[K], each: impl FnMut(&[f32])) {
         match self {
             Transform::Real(spectrum) => spectrum.append(first, samples, each),

@@ -1,4 +1,4 @@
-//! The trigger's levels: as set, or from the signal's recent extremes.
+//! The trigger's levels: explicit, or from the signal's recent extremes.
 
 use grebe_scope::{Slope, TriggerFilter, min_max};
 
@@ -14,10 +14,10 @@ pub(super) struct Levels {
     pub(super) hysteresis: f64,
 }
 
-/// The smallest and the largest sample that a trigger sees.
+/// The smallest and the largest sample after the filter.
 pub(super) type Extremes<K> = (K, K);
 
-/// What a trigger sees of a signal.
+/// Statistics of the signal after the filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<K> {
     pub(super) extremes: Option<Extremes<K>>,
@@ -26,21 +26,21 @@ pub(super) struct Seen<K> {
 }
 
 impl Levels {
-    /// As set, or in the middle of the extremes.
+    /// The explicit level, or the middle of the extremes.
     pub(super) fn of<K: Kind>(settings: &TriggerSettings, seen: &Seen<K>) -> Levels {
         let noise = seen.noise;
-        // What is infinite has no middle.
+        // An infinite value has no middle.
         let seen = seen.extremes.map(|(min, max)| (min.to_f64(), max.to_f64()));
         let (min, max) = seen.filter(|(min, max)| (max - min).is_finite()).unwrap_or((0.0, 0.0));
         let height = max - min;
-        // Where all is whole numbers, a level between two of them would be crossed by the least noise.
+        // For integer samples, the least noise would cross a level between two of them.
         let whole = |value: f64| if K::MAY_BE_NAN { value } else { value.trunc() };
         let middle = settings.level.filter(|level| level.is_finite()).unwrap_or(whole((min + max) / 2.0));
         let within = |level: f64| K::from_f64(level).to_f64().clamp(-LEVEL_MAX, LEVEL_MAX);
         let apart =
             if settings.kind.has_two_levels() { whole(height / 4.0).max(K::step_at(middle)) } else { 0.0 };
-        // Noise that comes back over the level while the signal goes the other way is no crossing; but where little of the signal lies beyond
-        // the level, the trigger would never be ready again.
+        // Noise that returns over the level while the signal moves the other way must not trigger. But the hysteresis
+        // must also leave a part of the signal beyond the level, or the trigger never re-arms.
         let beyond = match settings.slope {
             Slope::Rising => middle - min,
             Slope::Falling => max - middle,
@@ -50,7 +50,7 @@ impl Levels {
         let noisy = (noise * HYSTERESIS_DEVIATIONS).min(beyond / 2.0);
         let set = settings.hysteresis.filter(|set| set.is_finite() && *set >= 0.0);
         let hysteresis = set.unwrap_or_else(|| usual.max(noisy));
-        // Bench scopes widen it alike. A quarter of what lies beyond the level stays, so that the trigger gets ready again.
+        // Bench scopes widen it the same way. A quarter of the part beyond the level stays, so that the trigger re-arms.
         let wide = (height / DIVISIONS_VERTICAL * NOISE_REJECT_DIVISIONS).min(beyond * 0.75);
         let hysteresis = if settings.is_noise_reject { hysteresis.max(wide) } else { hysteresis };
         Levels {
@@ -60,7 +60,7 @@ impl Levels {
         }
     }
 
-    /// Whether these levels may stay where `now` would be exact.
+    /// Whether these levels may stay if `now` would be exact.
     pub(super) fn is_near(&self, now: &Levels) -> bool {
         let reach = now.hysteresis * 2.0;
         let near = |a: f64, b: f64| (a - b).abs() <= reach;
@@ -76,8 +76,9 @@ pub(super) fn seen<K: Kind>(track: Track<'_, K>, look_back: u64) -> Option<Extre
     (stats.min <= stats.max).then_some((stats.min, stats.max))
 }
 
-/// Standard deviation of the noise in a lane's newest samples, by their fourth differences: those of white noise deviate sqrt(70) times as much
-/// as it does, and a signal of twenty samples a period and more has hardly any. Their median, as edges have large ones.
+/// Standard deviation of the noise in a lane's newest samples, from the median of their fourth differences: white
+/// noise deviates sqrt(70) times as much there, a signal of at least twenty samples per period hardly at all, and the
+/// median ignores edges.
 pub(super) fn noise<K: Kind>(track: Track<'_, K>) -> f64 {
     let end = track.pyramid.next_index();
     let mut differences = Vec::with_capacity(NOISE_SAMPLES as usize);
@@ -92,11 +93,11 @@ pub(super) fn noise<K: Kind>(track: Track<'_, K>) -> f64 {
     if differences.is_empty() {
         return 0.0;
     }
-    // Half of normal values lie within 0.6745 deviations.
+    // Half of all normal values are within 0.6745 standard deviations.
     *differences.select_nth_unstable_by(middle, f64::total_cmp).1 / 0.6745 / 70f64.sqrt()
 }
 
-/// The same extremes after the filter, as far as the history still holds each sample.
+/// Extremes after the filter, as far as the history still holds the samples.
 pub(super) fn passed<K: Kind>(
     track: Track<'_, K>,
     look_back: u64,
@@ -104,7 +105,7 @@ pub(super) fn passed<K: Kind>(
 ) -> Option<Extremes<K>> {
     let end = track.pyramid.next_index();
     let start = end.saturating_sub(look_back).max(track.pyramid.oldest().unwrap_or(0));
-    // Until then the filter settles from wherever the signal was at the first sample.
+    // Until then, the filter settles from the first sample.
     let settled = start + (end - start) / 4;
     let mut found = None;
     track.samples(start..end, |first, samples| {
@@ -124,7 +125,7 @@ pub(super) fn passed<K: Kind>(
 pub(super) struct Swing<K> {
     now: Option<Extremes<K>>,
     before: Option<Extremes<K>>,
-    /// Sample index at which `now` begins.
+    /// Sample index at which `now` starts.
     since: u64,
 }
 
@@ -133,7 +134,7 @@ impl<K: Kind> Swing<K> {
         Swing { now: None, before: seen, since: at }
     }
 
-    /// Takes the extremes seen up to `at`, and returns the recent ones.
+    /// Takes the extremes up to `at`, and returns the recent ones.
     pub(super) fn look(&mut self, seen: Option<Extremes<K>>, at: u64, look_back: u64) -> Option<Extremes<K>> {
         self.now = union(self.now, seen);
         let lately = union(self.now, self.before);
@@ -151,13 +152,13 @@ fn union<K: Kind>(a: Option<Extremes<K>>, b: Option<Extremes<K>>) -> Option<Extr
     }
 }
 
-/// Of a vertical scale, as lanes have them.
+/// Divisions of a lane's vertical scale.
 const DIVISIONS_VERTICAL: f64 = 8.0;
 /// As on instruments.
 const HYSTERESIS_DIVISIONS: f64 = 0.3;
 const NOISE_REJECT_DIVISIONS: f64 = 1.0;
 const HYSTERESIS_DEVIATIONS: f64 = 10.0;
-/// Newest samples whose noise is looked at.
+/// Number of newest samples for the noise estimate.
 const NOISE_SAMPLES: u64 = 4096;
 /// Sums of two levels stay finite in `f32`.
 const LEVEL_MAX: f64 = 1e38;

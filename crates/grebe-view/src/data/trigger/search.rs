@@ -1,4 +1,4 @@
-//! Searches for triggers: in the history first, then in every block that arrives.
+//! Searches for triggers: first in the history, then in every new block.
 
 use std::collections::VecDeque;
 
@@ -13,19 +13,19 @@ use crate::data::samples::Kind;
 use crate::data::tracks::Track;
 use crate::data::viewport::DIVISIONS;
 
-/// Searches one lane, and chooses the window to show.
+/// Searches one lane, and chooses the visible window.
 #[derive(Debug)]
 pub(crate) struct TriggerSearch<K: Kind> {
     settings: TriggerSettings,
     levels: Levels,
     /// The corner of the filter, in cycles per sample.
     corner: Option<f64>,
-    /// Part of the noise that the filter leaves.
+    /// Part of the noise that passes the filter.
     noise_gain: f64,
     swing: Swing<K>,
     condition: Condition<K>,
     trigger: Trigger<K>,
-    /// The last triggers, shown or not.
+    /// Recent triggers, visible or not.
     recent: VecDeque<Found>,
     /// Whether samples are missing since the last trigger.
     is_behind_gap: bool,
@@ -37,9 +37,9 @@ pub(crate) struct TriggerSearch<K: Kind> {
     filling: Option<f64>,
     /// The newest trigger whose window is filled.
     complete: Option<f64>,
-    /// Triggers of earlier searches for the same.
+    /// Triggers of earlier searches for the same event.
     found_before: u64,
-    /// Index of the first sample that was searched, and of the next.
+    /// Index of the first searched sample, and of the next.
     first_index: u64,
     next_index: u64,
     /// The right edge until the first trigger.
@@ -48,11 +48,11 @@ pub(crate) struct TriggerSearch<K: Kind> {
 }
 
 impl<K: Kind> TriggerSearch<K> {
-    /// Searches what the lane's history holds, the newest of it or, of a stream that is over, the whole; what arrives later comes by
+    /// Searches the newest part of the lane's history, or all of it after the end of the stream. Later samples come through
     /// [`append`](TriggerSearch::append).
     ///
     /// # Errors
-    /// None in practice: levels lie apart and the corner lies within the band by construction.
+    /// None in practice: levels are apart and the corner is within the band by construction.
     pub(crate) fn new(
         settings: TriggerSettings,
         span_samples: f64,
@@ -93,7 +93,7 @@ impl<K: Kind> TriggerSearch<K> {
             next_index: 0,
             is_stopped: false,
         };
-        // A single shot is the next trigger; the other modes may show one that is already there.
+        // A single shot is the next trigger; the other modes may show an existing one.
         if is_whole || settings.mode != TriggerMode::Single {
             let end = pyramid.next_index();
             let look_back = look_back.clamp(LOOK_BACK_SAMPLES / 4, LOOK_BACK_SAMPLES);
@@ -130,7 +130,7 @@ impl<K: Kind> TriggerSearch<K> {
         if self.is_stopped || (settings.mode == TriggerMode::Single && self.filling.is_some()) {
             return true;
         }
-        // If the middle of the signal moved away, or its noise grew, the levels are wrong.
+        // If the middle of the signal moved, or its noise grew, the levels are wrong.
         let look_back = look_back(span_samples, self.rate);
         let seen = match self.corner {
             None => levels::seen(track, look_back),
@@ -143,8 +143,8 @@ impl<K: Kind> TriggerSearch<K> {
         self.levels.is_near(&Levels::of(&settings, &Seen { extremes: seen, noise }))
     }
 
-    /// Keeps what an earlier search for the same trigger found in samples that this one did not look at: its levels only
-    /// followed the signal or the span.
+    /// Keeps the results of an earlier search for the same trigger, in samples that this one did not search: only its
+    /// levels followed the signal or the span.
     pub(crate) fn carry_on(&mut self, before: &TriggerSearch<K>) {
         if !self.settings.is_same_trigger(&before.settings) {
             return;
@@ -163,12 +163,12 @@ impl<K: Kind> TriggerSearch<K> {
         self.complete = self.complete.or(before.complete);
     }
 
-    /// Triggers that were not held off.
+    /// Triggers outside hold-off.
     fn found(&self) -> u64 {
         self.found_before + self.trigger.found() - self.trigger.held_off()
     }
 
-    /// A trigger for the same condition that has seen nothing yet.
+    /// A new trigger for the same condition.
     ///
     /// # Errors
     /// None in practice, as for [`new`](TriggerSearch::new).
@@ -181,14 +181,14 @@ impl<K: Kind> TriggerSearch<K> {
         self.settings.lane
     }
 
-    /// Absolute sample indices of the last triggers, the newest last, and of the one shown even if it is older.
+    /// Absolute sample indices of recent triggers, the newest last, and of the visible one even if it is older.
     pub(crate) fn recent(&self) -> Vec<f64> {
         let newest = self.listed().map(|found| found.at);
         let shown = self.complete.filter(|complete| newest.clone().all(|at| at > *complete));
         shown.into_iter().chain(newest).collect()
     }
 
-    /// The triggers around a place, as many as are listed, the newest last.
+    /// The triggers around a place, up to the limit of the list, the newest last.
     pub(crate) fn recent_around(&self, place: f64) -> Vec<f64> {
         let before = self.recent.partition_point(|found| found.at < place);
         let last_first = self.recent.len().saturating_sub(LISTED_MAX);
@@ -200,12 +200,12 @@ impl<K: Kind> TriggerSearch<K> {
         self.recent.iter().skip(self.recent.len().saturating_sub(LISTED_MAX)).copied()
     }
 
-    /// The triggers within a stretch.
+    /// The triggers within a range.
     pub(crate) fn recent_in(&self, range: std::ops::Range<f64>) -> Vec<f64> {
         self.recent.iter().map(|found| found.at).filter(|at| range.contains(at)).collect()
     }
 
-    /// The right edge to show now (`None`: the newest samples), and the trigger's state.
+    /// The right edge to show (`None`: the newest samples), and the trigger's state.
     pub(crate) fn window(&mut self, span_samples: f64, oldest_index: u64) -> (Option<f64>, TriggerView) {
         self.settle();
         let held = self.listed().filter(|found| found.at >= oldest_index as f64);
@@ -221,7 +221,7 @@ impl<K: Kind> TriggerSearch<K> {
                 None => (None, TriggerState::Ready),
             },
         };
-        // Until the first trigger, what was there when it was asked for stands still.
+        // Until the first trigger, the picture stands still.
         let waits = matches!(self.settings.mode, TriggerMode::Normal | TriggerMode::Single);
         let edge = shown.map(|at| at + self.post_samples).or(waits.then_some(self.asked_index as f64));
         let view = TriggerView {
@@ -263,7 +263,7 @@ impl<K: Kind> TriggerSearch<K> {
         self.settle();
     }
 
-    /// Shows the trigger whose window is filled now.
+    /// Shows the trigger whose window is now filled.
     fn settle(&mut self) {
         if self.filling.is_some_and(|at| self.next_index as f64 >= at + self.post_samples) {
             take(&mut self.complete, &mut self.filling, &mut self.is_stopped, self.settings.mode);
@@ -278,7 +278,7 @@ fn take(complete: &mut Option<f64>, filling: &mut Option<f64>, is_stopped: &mut 
     }
 }
 
-/// Samples in which the signal's extremes are looked for: more than a screen, which may show less than a period.
+/// Samples to search for the signal's extremes: more than a screen, which may show less than a period.
 fn look_back(span_samples: f64, rate: f64) -> u64 {
     (span_samples * LOOK_BACK_SPANS).max(rate * LOOK_BACK_S).max(1.0) as u64
 }
@@ -313,7 +313,7 @@ fn filter<K: Kind>(
     }))
 }
 
-/// The condition that a trigger looks for.
+/// The condition of the trigger.
 fn condition<K: Kind>(
     settings: &TriggerSettings,
     levels: Levels,
@@ -349,13 +349,13 @@ fn condition<K: Kind>(
     }
 }
 
-/// How far back extremes and triggers are looked for.
+/// Spans to look back for extremes and triggers.
 const LOOK_BACK_SPANS: f64 = 4.0;
 const LOOK_BACK_S: f64 = 0.25;
 const LOOK_BACK_SAMPLES: u64 = 1 << 22;
-/// Seconds of stream without a trigger before an automatic picture runs free, and two spans at least.
+/// Seconds of stream without a trigger until an automatic picture runs free; at least two spans.
 const AUTO_WAIT_S: f64 = 0.2;
-/// Triggers that are remembered, and listed.
+/// Maximum remembered and listed triggers.
 const RECENT_MAX: usize = 4096;
 const LISTED_MAX: usize = 64;
 /// Limits of the filter's corner, in cycles per sample.

@@ -54,7 +54,8 @@ fn the_picture_stands_still_on_a_periodic_signal() {
     }
 }
 
-/// A sine of 500 samples a period and an amplitude of 10,000 with noise of a tenth of its RMS, by twelve even numbers: 20 dB.
+/// A sine of 500 samples per period and an amplitude of 10,000, with noise of a tenth of its RMS (20 dB): twelve
+/// uniform numbers.
 fn noisy_sine(periods: u64) -> Vec<i16> {
     let mut rng = grebe_testing::Rng::with_seed(20);
     let mut noise = || ((0..12).map(|_| rng.f64()).sum::<f64>() - 6.0) * 10_000.0 / 2f64.sqrt() / 10.0;
@@ -76,10 +77,10 @@ fn noise_makes_no_crossings_of_its_own() {
         let picture = core.answer(&exact, 1);
         let trigger = picture.trigger.unwrap();
         assert!((PERIODS - 2..=PERIODS).contains(&trigger.found), "{slope:?}: {}", trigger.found);
-        // Each stands on the slope that it is of.
+        // Each lies on the right slope.
         let off = |at: f64| (at - phase + 250.0).rem_euclid(500.0) - 250.0;
         assert!(picture.triggers.iter().all(|at| off(*at).abs() < 30.0), "{slope:?}: {:?}", picture.triggers);
-        // Ten deviations of 707, or half of what lies beyond the level.
+        // Ten deviations of 707, or half of the part beyond the level.
         assert!((4_000.0..7_500.0).contains(&trigger.hysteresis), "{}", trigger.hysteresis);
     }
 }
@@ -97,7 +98,7 @@ fn all_found(samples: &[i16], settings: TriggerSettings) -> Vec<f64> {
 fn noise_reject_and_hf_reject_find_each_edge_and_no_other_where_noise_comes_in_bursts() {
     const PERIODS: u64 = 40;
     let mut rng = grebe_testing::Rng::with_seed(43);
-    // 200 samples of every 2500 around a falling crossing are noisy: by the newest samples' noise, which is their median, there is none.
+    // 200 samples of every 2500 around a falling crossing are noisy. The median of the newest samples' noise is near zero.
     let mut bursts = |amplitude: f64| -> Vec<i16> {
         (0..PERIODS * 500)
             .map(|index| {
@@ -116,13 +117,13 @@ fn noise_reject_and_hf_reject_find_each_edge_and_no_other_where_noise_comes_in_b
     let is_rising = |at: f64, late: f64| ((at - late + 250.0).rem_euclid(500.0) - 250.0).abs() < 3.0;
     assert!(all_found(&little, plain).iter().any(|at| !is_rising(*at, 0.0)), "nothing to reject");
     assert!(all_found(&much, wide).iter().any(|at| !is_rising(*at, 0.0)), "too much for a hysteresis");
-    // A low-pass of 100 Hz is late by 1.59 ms at most: 15.9 samples.
+    // A low-pass of 100 Hz delays by at most 1.59 ms: 15.9 samples.
     for (samples, settings, late) in [(&little, wide, 0.0), (&little, slow, 15.4), (&much, both, 15.4)] {
         let found = all_found(samples, settings);
         assert!(found.iter().all(|at| is_rising(*at, late)), "{settings:?}: {found:?}");
         assert_eq!(found.len() as u64, PERIODS - 1, "{settings:?}: {found:?}");
     }
-    // At 20 dB, neither loses an edge nor finds another.
+    // At 20 dB, neither misses an edge nor finds a false one.
     for settings in [wide, slow, both] {
         let found = all_found(&noisy_sine(PERIODS), settings);
         assert!((PERIODS - 1..=PERIODS).contains(&(found.len() as u64)), "{settings:?}: {found:?}");
@@ -153,7 +154,7 @@ fn without_a_trigger_auto_runs_free_and_normal_waits() {
     assert_eq!(auto.right_index(), 10_000.0);
     let normal = core.answer(&viewport(settings(TriggerMode::Normal)), 1);
     assert_eq!(shown(&normal), (TriggerState::Ready, None));
-    // It stands still until then, whatever else arrives; so does a single shot.
+    // The picture stands still until then, also for a single shot.
     for mode in [TriggerMode::Normal, TriggerMode::Single] {
         let asked = core.answer(&viewport(settings(mode)), 1).right_index();
         let next = core.answer(&viewport(settings(mode)), 1).next_index / 100;
@@ -166,7 +167,7 @@ fn without_a_trigger_auto_runs_free_and_normal_waits() {
 #[test]
 fn another_span_keeps_the_list_of_triggers() {
     let mut core = ScopeCore::new(64 << 20);
-    // A pulse every 400,000 samples: most of them lie further back than a new search looks.
+    // A pulse every 400,000 samples: most of them are beyond the reach of a new search.
     let pulses = |_: usize, index: u64| if index % 400_000 < 50 { 9000 } else { 0 };
     let mut asked = viewport(settings(TriggerMode::Normal));
     asked.trigger.as_mut().unwrap().coupling = TriggerCoupling::LfReject { corner_hz: None };
@@ -252,14 +253,14 @@ fn the_trigger_stands_where_it_was_put_and_every_one_is_counted() {
     assert!((20..=40).contains(&found), "{found}");
 }
 
-/// Five minutes of a heart, whose baseline wanders by more than an R peak is high.
+/// Five minutes of an ECG, whose baseline wanders by more than the height of an R peak.
 fn ecg() -> Vec<i16> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/ecg.sigmf-data");
     let bytes = std::fs::read(path).unwrap();
     bytes.as_chunks::<2>().0.iter().map(|&pair| i16::from_le_bytes(pair)).collect()
 }
 
-/// What SciPy says of it.
+/// Results of SciPy.
 fn expected() -> HashMap<&'static str, f64> {
     let lines = include_str!("../../../../grebe-scope/tests/reference/expected.tsv").lines();
     lines
@@ -288,7 +289,7 @@ fn lf_reject_and_holdoff_hold_an_ecg_at_its_r_peaks_and_count_the_heart() {
         let near = at as usize - 54..(at as usize + 54).min(ecg.len());
         let peak = near.clone().max_by_key(|&index| ecg[index]).unwrap();
         pictures += 1;
-        // Some beats of this heart are wide: their level is passed long before their peak.
+        // Some beats of this heart are wide: they cross their level long before their peak.
         on_peak += usize::from((peak as f64 - at).abs() <= 30.0);
     }
     let trigger = core.answer(&viewport, 1).trigger.unwrap();
@@ -331,7 +332,7 @@ fn pulses_and_dropouts_of_the_set_times_trigger_and_no_others() {
     };
     let mut core = ScopeCore::new(1 << 20);
     feed(&mut core, 0..1000, pulses);
-    // How many of the three are found, by their ends within a period.
+    // Ends of the found pulses within a period.
     let mut ends = |kind, min: Option<f64>, max: Option<f64>, dropout: Option<f64>| {
         let asked = viewport(TriggerSettings {
             kind,
@@ -353,7 +354,7 @@ fn pulses_and_dropouts_of_the_set_times_trigger_and_no_others() {
     assert_eq!(ends(pulse, Some(5e-3), Some(15e-3), None), [700]);
     assert_eq!(ends(pulse, Some(5e-3), None, None), [700, 1500]);
     assert!(ends(pulse, Some(50e-3), None, None).is_empty());
-    // Nothing set: a division, which is 100 samples here.
+    // Default: a division, which is 100 samples here.
     assert_eq!(ends(pulse, None, None, None), [20, 700]);
     // 580 samples after 20, 500 after 700, 500 after 1500.
     let dropout = TriggerKind::Dropout;
@@ -367,7 +368,7 @@ fn a_held_off_trigger_is_not_counted_and_a_gap_parts_intervals() {
     let twice = TriggerSettings { level: Some(0.0), holdoff_s: 0.1, ..settings(TriggerMode::Normal) };
     core.answer(&viewport(twice), 1);
     feed(&mut core, 0..70, saw);
-    // 1000 samples of holdoff let every second of the periods of 700 through.
+    // 1000 samples of hold-off pass every second of the periods of 700.
     let rate = core.answer(&viewport(twice), 1).trigger.unwrap().rate;
     assert_eq!(rate.intervals.mean(), Some(0.14));
     feed(&mut core, 84..140, saw);

@@ -43,7 +43,7 @@ pub(super) fn write_xy(view: &XyView, viewport: u64, out: &mut Writer) {
     write_cells(&view.cells, out);
 }
 
-/// `settings` says what a viewport asked for; `None` where nobody knows any more.
+/// `settings` are those of the viewport; `None` if they are no longer known.
 pub(super) fn read_xy(
     from: &mut Reader<'_>,
     settings: impl Fn(u64) -> Option<XySettings>,

@@ -1,10 +1,11 @@
-//! What a search found since the last time, and how far it came.
+//! Search results since the last parcel, and the progress of the search.
 
 use crate::data::finding::{FindingNews, FoundEvent};
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::picture::{read_lane_id, write_lane_id};
 
-/// What is to be told of a search, of which some events at a time are: on a slow path the first are seen before the last are there.
+/// Results that wait to be sent. A parcel holds a limited number of events, so that a slow path shows the first
+/// events early.
 #[derive(Debug, Default)]
 pub(super) struct FoundStock {
     number: u64,
@@ -13,7 +14,7 @@ pub(super) struct FoundStock {
 }
 
 impl FoundStock {
-    /// Takes what is new of the search of that number; another number is another search.
+    /// Takes results of a search. Another number starts another search.
     pub(super) fn put(&mut self, number: u64, news: FindingNews) {
         if number != self.number {
             *self = FoundStock { number, ..FoundStock::default() };
@@ -28,12 +29,12 @@ impl FoundStock {
         self.is_new
     }
 
-    /// Writes what is new, or the first of it.
+    /// Writes the waiting results, or the first part of them.
     pub(super) fn write(&mut self, out: &mut Writer) {
         let rest = self.news.events.split_off(self.news.events.len().min(EVENTS_AT_ONCE));
         let events = std::mem::replace(&mut self.news.events, rest);
         self.is_new = !self.news.events.is_empty();
-        // What is over is over when all of it was told.
+        // The end is sent with the last events.
         let ended = self.news.ended.as_ref().filter(|_| !self.is_new);
         out.varint(self.number);
         out.u8(u8::from(ended.is_some()));
@@ -53,7 +54,7 @@ impl FoundStock {
     }
 }
 
-/// The number of a search, and what is new of it.
+/// Reads a search's number and its new results.
 pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, FindingNews), Malformed> {
     let number = from.varint()?;
     let is_over = from.u8()? != 0;
@@ -71,7 +72,7 @@ pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, FindingNews), Malforme
     Ok((number, FindingNews { events, found, searched_samples, all_samples, ended }))
 }
 
-/// Events of one parcel: some two kilobytes.
+/// Events per parcel: about two kilobytes.
 const EVENTS_AT_ONCE: usize = 512;
 const WORDS_MAX: usize = 1000;
 
@@ -125,7 +126,7 @@ mod tests {
         assert!(all.iter().all(|(number, news)| *number == 3 && news.searched_samples == 9));
         let came: Vec<FoundEvent> = all.into_iter().flat_map(|(_, news)| news.events).collect();
         assert_eq!(came, events);
-        // What was not told yet of a search is not told of the next.
+        // A new search discards the unsent results of the old one.
         stock.put(3, FindingNews { events: events.clone(), ..FindingNews::default() });
         stock.put(4, FindingNews { found: 1, ..FindingNews::default() });
         assert_eq!(read_all(&mut stock), [(4, FindingNews { found: 1, ..FindingNews::default() })]);

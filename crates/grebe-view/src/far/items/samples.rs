@@ -1,4 +1,4 @@
-//! The samples of a stretch, to be computed with or saved where the viewer is.
+//! Samples of a range, which the viewer saves or computes with.
 
 use grebe_frame::SampleFormat;
 
@@ -6,7 +6,7 @@ use crate::data::extract::{Extract, ExtractRun, ExtractSamples};
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::picture::{LANES_MAX, read_lane_id, read_values, write_lane_id, write_values};
 
-/// Writes what was asked for by a number.
+/// Writes the samples that answer a numbered request.
 pub(super) fn write(extract: &Extract, number: u64, out: &mut Writer) {
     out.varint(number);
     out.f64(extract.rate_hz);
@@ -69,7 +69,7 @@ pub(super) fn read(from: &mut Reader<'_>) -> Result<(u64, Extract), Malformed> {
     Ok((number, Extract { rate_hz, format, range, lanes, runs, triggers, ..Extract::default() }))
 }
 
-/// Samples of all lanes together that are given out.
+/// Maximum samples per answer, all lanes together.
 pub(crate) const SAMPLES_MAX: usize = 1 << 20;
 const TRIGGERS_MAX: usize = 1 << 14;
 

@@ -1,4 +1,4 @@
-//! Spectra in eighths of a decibel, and waterfalls in halves, of which rows that only moved are not said again.
+//! Spectra in steps of 1/8 dB, and waterfalls in steps of 1/2 dB. Rows that only moved are not sent again.
 
 use grebe_scope::Peak;
 
@@ -7,7 +7,7 @@ use crate::data::viewport::SpectrumSettings;
 use crate::far::bytes::{Malformed, Reader, Writer};
 use crate::far::residuals::{read_run, write_run};
 
-/// Writes spectra; of more lines than a screen has, the highest of several stand for them.
+/// Writes spectra. If they have more lines than a screen has pixels, the highest of several neighbours is sent.
 pub(super) fn write(view: &SpectrumView, viewport: u64, out: &mut Writer) {
     let most = view.channels.iter().map(|channel| channel.dbfs.len()).max().unwrap_or(0);
     let joined = most.div_ceil(LINES_WRITTEN_MAX).next_power_of_two().min(view.size);
@@ -18,7 +18,7 @@ pub(super) fn write(view: &SpectrumView, viewport: u64, out: &mut Writer) {
     out.varint(view.channels.len() as u64);
     for channel in &view.channels {
         let highest = |levels: &[f32]| -> Vec<i32> {
-            // `max` passes over what is not a number.
+            // `max` ignores NaN.
             let of = |levels: &[f32]| levels.iter().copied().reduce(f32::max).unwrap_or(f32::NAN);
             levels.chunks(joined).map(|levels| steps(of(levels), EIGHTHS)).collect()
         };
@@ -38,7 +38,7 @@ pub(super) fn write(view: &SpectrumView, viewport: u64, out: &mut Writer) {
     }
 }
 
-/// Reads spectra; `settings` says what a viewport asked for.
+/// Reads spectra; `settings` are those of the viewport.
 pub(super) fn read(
     from: &mut Reader<'_>,
     settings: impl Fn(u64) -> SpectrumSettings,
@@ -71,7 +71,7 @@ pub(super) fn read(
     Ok(SpectrumView { settings, size, joined, is_two_sided, channels, waterfall: None })
 }
 
-/// The rows of the last waterfall, as both ends have them.
+/// The rows of the last waterfall, identical at both ends.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     channel: usize,
@@ -85,7 +85,7 @@ impl Rows {
         let rows = view.cells.len() / width;
         let cells: Vec<i16> = view.cells.iter().map(|&level| steps(level, HALVES) as i16).collect();
         let is_like = (self.channel, self.width, self.cells.len()) == (view.channel, width, cells.len());
-        // Rows are anchored to the sample index: what was there has only moved.
+        // Rows are anchored to the sample index, so old rows only move.
         let moved = (0..rows)
             .find(|rows| is_like && cells[rows * width..] == self.cells[..cells.len() - rows * width]);
         let new = moved.unwrap_or(rows);
@@ -101,7 +101,7 @@ impl Rows {
         }
         out.varint((rows - new) as u64);
         let along = cells[..new * width].chunks_exact(width).flat_map(|row| {
-            // Each row begins anew: the one above ends at another frequency.
+            // Each row starts from zero: the previous row ends at another frequency.
             let before = std::iter::once(0).chain(row.iter().copied());
             row.iter().zip(before).map(|(now, before)| i32::from(*now) - i32::from(before))
         });
@@ -121,7 +121,7 @@ impl Rows {
         let kept = from.count(rows)?;
         let is_like = (self.channel, self.width) == (channel, width);
         if kept > 0 && !(is_like && kept * width <= self.cells.len()) {
-            return Err(Malformed("its waterfall goes on from one that was not there"));
+            return Err(Malformed("its waterfall continues from an unknown one"));
         }
         let differences = read_differences(from.counted()?, (rows - kept) * width)?;
         let mut cells = Vec::with_capacity(rows * width);
@@ -153,7 +153,7 @@ fn read_differences(bytes: &[u8], count: usize) -> Result<Vec<i32>, Malformed> {
     (0..count).map(|_| context.read_signed(&mut from)).collect()
 }
 
-/// A level in steps of so many a decibel.
+/// Converts a level to integer steps, `per_db` steps per decibel.
 fn steps(level: f32, per_db: f32) -> i32 {
     match level {
         level if level.is_nan() => NOT_A_NUMBER,
@@ -175,7 +175,7 @@ const HALVES: f32 = 2.0;
 const NOTHING: i32 = i16::MIN as i32;
 const NOT_A_NUMBER: i32 = i16::MAX as i32;
 const LINES_WRITTEN_MAX: usize = 4096;
-/// Bounds of what is read.
+/// Limits for received messages.
 const LINES_MAX: usize = 1 << 15;
 const SIZE_MAX: usize = 1 << 20;
 const CHANNELS_MAX: usize = 256;

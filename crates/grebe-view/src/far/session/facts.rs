@@ -1,4 +1,4 @@
-//! What is said of the stream and its pictures: only what changed, and most of it a few times a second.
+//! Metadata of the stream and its pictures: only changed keys, and most of them a few times a second.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,12 @@ use crate::far::FarMessage;
 use crate::far::told::{Facts, Said};
 
 impl FarSession {
-    /// What is to be told before a picture is sent that answers a viewport.
+    /// The metadata to send before the picture that answers `viewport`.
     pub(super) fn told(&mut self, picture: &Picture, viewport: u64, now_ns: u64) -> Option<FarMessage> {
         if self.shown.is_some() {
             return None;
         }
-        // What may be the last picture of its kind for long comes with all that is known of it.
+        // A picture of a new viewport, or of the end, may stay for long: it comes with all metadata.
         let is_other = self.told_of != (viewport, picture.is_ended);
         self.told_of = (viewport, picture.is_ended);
         let is_due = is_other || now_ns >= self.told_due_ns(now_ns);
@@ -30,7 +30,7 @@ impl FarSession {
         self.tell(keys, now_ns)
     }
 
-    /// What was left to be told later, when it is due.
+    /// The postponed metadata, when it is due.
     pub(super) fn tell_later(&mut self, now_ns: u64) -> Option<FarMessage> {
         if self.untold.is_empty() || now_ns < self.told_due_ns(now_ns) {
             return None;
@@ -49,7 +49,7 @@ impl FarSession {
         Some(message)
     }
 
-    /// When more may be told: of a slow path a part is for words.
+    /// When the next metadata may be sent. On a slow path, it gets a fixed share.
     pub(crate) fn told_due_ns(&mut self, now_ns: u64) -> u64 {
         let rate = self.pace.rate_bytes_per_s(now_ns).unwrap_or(f64::INFINITY);
         let pause_ns = (self.told_bytes as f64 / rate * 4e9) as u64;
@@ -57,11 +57,11 @@ impl FarSession {
     }
 }
 
-/// Whether columns mean something else without it.
+/// Whether columns have another meaning without this key.
 fn is_needed(key: &str, value: &Value, before: Option<&Value>) -> bool {
     match key {
         "streams" | "description" | "math" => true,
-        // Its counts go on with every block.
+        // Its counters change with every block.
         "stream" => ["channels", "format", "rate_hz"]
             .iter()
             .any(|it| Some(&value[it]) != before.map(|before| &before[it])),
@@ -75,7 +75,7 @@ fn is_needed(key: &str, value: &Value, before: Option<&Value>) -> bool {
     }
 }
 
-/// Those that are, and the others.
+/// Splits the keys into needed ones and others.
 fn split(
     keys: Map<String, Value>,
     is_it: impl Fn(&str, &Value) -> bool,

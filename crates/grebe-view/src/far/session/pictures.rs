@@ -1,4 +1,4 @@
-//! A session that carries pictures and pieces alone, for who says in words what they show.
+//! A session that carries only pictures and pieces, for a page, whose session sends texts in place of metadata.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::far::greeting::Greeting;
 use crate::far::{FILE, FarMessage};
 
 impl FarSession {
-    /// One that carries pictures and pieces alone: whoever has it says the rest.
+    /// Creates such a session. The caller sends the rest.
     pub(crate) fn of_pictures(
         link: ScopeLink,
         greeting: &Greeting,
@@ -23,7 +23,7 @@ impl FarSession {
         FarSession { outgoing: VecDeque::new(), shown: Some(None), ..session }
     }
 
-    /// The picture whose message [`next`](FarSession::next) gave, before that goes.
+    /// The picture of the message that [`next`](FarSession::next) returned, before that is sent.
     pub(crate) fn take_shown(&mut self) -> Option<Picture> {
         self.shown.as_mut().and_then(Option::take)
     }
@@ -32,7 +32,7 @@ impl FarSession {
         &self.link
     }
 
-    /// A file for the viewer, in a message of its own.
+    /// A file for the viewer, as a message.
     pub(crate) fn file(&mut self, name: &str, content: &[u8], now_ns: u64) -> FarMessage {
         let mut out = Writer::default();
         self.number += 1;

@@ -1,11 +1,11 @@
-//! What a viewer that may only look can make a server hold.
+//! Memory that a viewer without the right to control can claim at a server.
 
 use grebe_testing::{forget_peak_of_this_thread, peak_bytes_of_this_thread};
 
 use super::*;
 use crate::testing::complex_batch;
 
-/// All that a viewport can ask for, of every lane; `span` seconds of it.
+/// A request for every item of every lane, over `span` seconds.
 fn most(span: &str) -> String {
     let parts = ["i", "q", "magnitude", "db", "phase", "frequency"];
     let lanes = (1..=255).flat_map(|channel| parts.map(|part| format!("{channel}.{part}")));
@@ -40,7 +40,7 @@ fn whoever_asks_for_the_most_is_refused_what_has_no_room_and_gets_the_rest() {
         let Ok(asked::Asked::Viewport(viewport)) = serde_json::from_str(&asked) else { panic!("{asked}") };
         forget_peak_of_this_thread();
         let picture = local(&there, &mut feed, &viewport.viewport());
-        // And what it takes to send it.
+        // Includes the memory to send it.
         pair.session.take(&asked, monotonic_ns()).unwrap();
         feed.idle();
         pair.carry();

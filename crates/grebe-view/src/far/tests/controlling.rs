@@ -1,4 +1,4 @@
-//! Controls of a source, by who may use them.
+//! Controls of a source, with and without the right.
 
 use grebe_frame::{AnnotationEdit, StreamAnnotation};
 
@@ -7,7 +7,7 @@ use crate::model::generator::{GeneratorRemote, GeneratorWish};
 use crate::model::keeper::{Annotator, KeptStretch, StretchKeeper};
 use crate::model::receiver::{ReceiverRemote, Tuned};
 
-/// A source whose generator, receiver and keeper note what they are told.
+/// A source whose generator, receiver and keeper note their requests.
 fn controlled(noted: &Arc<Mutex<Vec<String>>>) -> SharedControls {
     let note = |noted: &Arc<Mutex<Vec<String>>>, words: String| noted.lock().unwrap().push(words);
     let (told, tuned, kept, edited) = (noted.clone(), noted.clone(), noted.clone(), noted.clone());
@@ -71,7 +71,7 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
     (generator.tell)(GeneratorWish::Wave("square".into())).unwrap();
     (generator.tell)(GeneratorWish::Rate(5e5)).unwrap();
     (receiver.tune)(tuned).unwrap();
-    assert_eq!((receiver.tuned)(), tuned, "what is counted from it is counted from what was asked");
+    assert_eq!((receiver.tuned)(), tuned, "relative changes count from the requested tuning");
     let told = (keeper.keep)(screen());
     pair.carry();
     assert_eq!(
@@ -94,7 +94,7 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
     assert_eq!(told.try_recv().unwrap(), "written into x.sigmf-meta");
     assert!(too_long.try_recv().unwrap().contains("too long"));
     assert_eq!(pair.session.take_changed().unwrap(), "an annotation added");
-    // What the source refuses comes back in words.
+    // A refusal of the source arrives as an error.
     (generator.tell)(GeneratorWish::Rate(2e6)).unwrap();
     pair.carry();
     assert_eq!((pair.scope.status())().notice.as_deref(), Some("too fast for me"));
@@ -112,7 +112,7 @@ fn who_may_control_has_the_source_changed_and_who_may_only_look_is_told_so() {
         assert!(refused.unwrap_err().contains("--control"));
     }
     assert!((keeper.keep)(KeptStretch::Last).try_recv().unwrap().contains("--control"));
-    // Also where the viewer's end does not ask itself.
+    // The server checks the right too.
     for wish in [
         r#""pause""#,
         r#"{"wave":"sine"}"#,

@@ -1,9 +1,9 @@
-//! Searches from afar.
+//! Searches from a remote viewer.
 
 use super::*;
 use crate::data::finding::{Finding, FindingSide, FoundEvent, Sought};
 
-/// A finder that notes what it is asked and keeps the end that looks.
+/// A finder that notes its requests and keeps the searching end.
 fn noting(asked: &Arc<Mutex<Vec<(Sought, FindingSide)>>>) -> Finder {
     let asked = Arc::clone(asked);
     Finder::new(move |sought| {
@@ -32,7 +32,7 @@ fn a_search_goes_there_and_what_is_found_comes_back_until_nobody_wants_it() {
     let event = |index| FoundEvent { index, length_samples: 3, lane: Some(LaneId::real(1)) };
     let events: Vec<FoundEvent> = (0..2000).map(|n| event(n * 17)).collect();
     side.tell(&events, 400, 1000);
-    // All of it comes, a part at a time, and no more is under way than is acknowledged.
+    // All results arrive in parts; the number under way is bounded by acknowledgements.
     let mut came = Vec::new();
     for _ in 0..2000 {
         pair.carry();
@@ -46,7 +46,7 @@ fn a_search_goes_there_and_what_is_found_comes_back_until_nobody_wants_it() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(came, events);
-    // Another takes its place; what the one before finds still, nobody hears of.
+    // A new search replaces the old one, whose later results are discarded.
     std::thread::sleep(std::time::Duration::from_millis(210));
     let second = finder.find(Sought { words: "gap".into(), ..Sought::default() });
     pair.carry();
@@ -62,7 +62,7 @@ fn a_search_goes_there_and_what_is_found_comes_back_until_nobody_wants_it() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     };
     assert_eq!(ended, "that was all");
-    // Who looks no more, or is cut off, ends it there.
+    // A viewer that cancels or disconnects ends its search.
     std::thread::sleep(std::time::Duration::from_millis(210));
     let third = finder.find(sought.clone());
     pair.carry();

@@ -1,4 +1,4 @@
-//! Annotations are made, found again, changed and taken back, and go where they belong.
+//! Creating, finding, changing and undoing annotations, and their destinations.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -13,7 +13,7 @@ use crate::model::keeper::Annotator;
 use crate::model::options::ViewOptions;
 use crate::model::setting::Setting;
 
-/// 10 s of a stream of 1 kS/s, of which the last 2 s are shown.
+/// 10 s of a stream of 1 kS/s, with the last 2 s visible.
 fn model(options: ViewOptions) -> (ViewModel, ScopeFeed) {
     let (mut feed, link) = ScopeFeed::new(4 << 20);
     let said = |first_sample_index, label: &str| StreamAnnotation {
@@ -98,7 +98,7 @@ fn a_stretch_between_cursors_is_named_edited_deleted_and_brought_back() {
     answer(&mut model, "renamed");
     let there = (0.25, 0.3, "there".to_owned());
     assert_eq!(marks(&model), [there.clone(), (0.5, 0.75, "renamed".to_owned())]);
-    // One that the stream said is changed as well.
+    // An annotation of the stream changes, too.
     model.act(Action::Annotations);
     look(&mut model);
     assert_eq!(model.annotations_counted(), "3");

@@ -48,7 +48,7 @@ fn a_key_goes_on_by_one_and_shows_the_list_for_a_while() {
         model.act(Action::Choices(setting));
         let lines: Vec<String> = model.list_entries().into_iter().map(|line| line.text).collect();
         let first = lines.iter().position(|line| *line == on(&model)[0]).unwrap();
-        // Once round, and it is as it was.
+        // One round returns to the first value.
         for turn in 1..=lines.len() {
             model.act(Action::Next(setting));
             assert_eq!(on(&model), [lines[(first + turn) % lines.len()].clone()], "{setting:?}");
@@ -58,7 +58,7 @@ fn a_key_goes_on_by_one_and_shows_the_list_for_a_while() {
     assert!(left_ns <= SEEN_NS);
     assert!(!model.close_seen_list(monotonic_ns()) && model.list().is_some());
     assert!(model.close_seen_list(monotonic_ns() + SEEN_NS) && model.list().is_none());
-    // A list that was asked for stays.
+    // A list that was opened explicitly stays.
     model.act(Action::Choices(Setting::Math));
     assert!(!model.close_seen_list(u64::MAX));
 }
@@ -77,7 +77,7 @@ fn the_arrows_set_what_they_pass_and_other_keys_close_the_list() {
     model.act(Action::Choices(Setting::Averages));
     model.act(Action::Longer);
     assert!(model.list().is_none());
-    // Escape closes the list before the help behind it.
+    // Escape closes the list before the help.
     model.act(Action::Help);
     model.act(Action::Choices(Setting::Averages));
     model.act(Action::Back);

@@ -8,26 +8,26 @@ use crate::data::status::SourceStatus;
 use crate::model::action::Action;
 use crate::model::options::ViewOptions;
 
-/// A host that samples a signal whose value goes up by one a millisecond.
+/// A host that samples a signal which grows by one per millisecond.
 #[derive(Clone, Copy)]
 struct Host {
     rate_hz: f64,
-    /// When its first sample was made, by our clock.
+    /// Time of its first sample, by our clock.
     began_ns: u64,
-    /// By how much its clock is ahead of ours, and by how many parts in 10^9 it runs faster.
+    /// Offset of its clock from ours, and its drift in parts per 10^9.
     ahead_ns: u64,
     drift_ppb: i64,
-    /// By which clock its times are known.
+    /// The clock of its times.
     clock: u64,
 }
 
 const NEAR: Host = Host { rate_hz: 10e3, began_ns: 5_000_000_000, ahead_ns: 0, drift_ppb: 0, clock: 1 };
-/// Begins 300 ms later, at another rate.
+/// Starts 300 ms later, at another rate.
 const FAR: Host =
     Host { rate_hz: 25e3, began_ns: 5_300_000_000, ahead_ns: 37_000_000, drift_ppb: 20_000, clock: 1 };
 
 impl Host {
-    /// When a sample was made, by our clock.
+    /// Time of a sample, by our clock.
     fn ours_ns(&self, index: f64) -> f64 {
         self.began_ns as f64 + index / self.rate_hz * 1e9 / (1.0 + self.drift_ppb as f64 * 1e-9)
     }
@@ -61,7 +61,7 @@ impl Host {
         batch.freeze()
     }
 
-    /// Its scope, with what it made until then by our clock.
+    /// Its scope, with all samples up to a time of our clock.
     fn seen_until(&self, ns: u64) -> (ScopeFeed, ViewModel) {
         let (mut feed, link) = ScopeFeed::new(8 << 20);
         let samples = (ns.saturating_sub(self.began_ns) as f64 * 1e-9 * self.rate_hz) as u64;
@@ -73,7 +73,7 @@ impl Host {
     }
 }
 
-/// Asks and takes until nothing changes any more.
+/// Exchanges requests and pictures until nothing changes.
 fn settle(common: &mut CommonTime, models: &mut [&mut ViewModel]) {
     for _ in 0..20 {
         for model in models.iter_mut() {
@@ -83,7 +83,7 @@ fn settle(common: &mut CommonTime, models: &mut [&mut ViewModel]) {
     }
 }
 
-/// When the samples at both edges of a picture were made by our clock, in milliseconds.
+/// Times of the samples at both edges of a picture, by our clock, in milliseconds.
 fn edges_ms(model: &ViewModel, host: Host) -> [f64; 2] {
     let picture = &model.seen.picture;
     [picture.left_index, picture.right_index()].map(|index| host.ours_ns(index) / 1e6)
@@ -93,7 +93,7 @@ fn assert_together(near: &ViewModel, far: &ViewModel) {
     assert!(are_together(near, far), "{:?} beside {:?}", edges_ms(near, NEAR), edges_ms(far, FAR));
 }
 
-/// Whether both show the same moment, and count time from one.
+/// Whether both show the same moment, and count time from the same one.
 fn are_together(near: &ViewModel, far: &ViewModel) -> bool {
     // A column is a thousandth of the span.
     let column_ms = near.seen.picture.span() + 0.05;
@@ -112,14 +112,14 @@ fn held_pictures_follow_whoever_is_set() {
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
     assert_eq!((near.seen.picture.span(), far.seen.picture.span()), (0.2, 0.2));
-    // Half a screen back, of the far one.
+    // Half a screen back on the far scope.
     let before = edges_ms(&near, NEAR);
     far.act(Action::Earlier);
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
     assert!((before[1] - edges_ms(&near, NEAR)[1] - 100.0).abs() < 1.0, "{:?}", edges_ms(&near, NEAR));
     assert!(near.controls.time.is_held() && far.controls.time.is_held());
-    // The near one shows less of it, and what was shown in the middle stays there.
+    // The near one shows a shorter span, and the middle stays in place.
     near.act(Action::Shorter);
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
@@ -149,7 +149,7 @@ fn a_trigger_of_one_shows_what_the_other_saw_then() {
 #[test]
 fn the_newest_that_all_have_is_shown_while_samples_come() {
     let (mut near_feed, mut near) = NEAR.seen_until(6_000_000_000);
-    // It is 200 ms behind.
+    // It is 200 ms late.
     let (mut far_feed, mut far) = FAR.seen_until(5_800_000_000);
     near.controls.time.span = Some(0.6);
     let mut common = CommonTime::default();
@@ -159,7 +159,7 @@ fn the_newest_that_all_have_is_shown_while_samples_come() {
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", edges_ms(&near, NEAR));
         near_feed.ingest(&NEAR.batch(block * 100, 100)).unwrap();
         block += 1;
-        // As much time of the other one.
+        // The same time of the other host.
         while far_block < 125 + (block - 100) * 5 / 2 {
             far_feed.ingest(&FAR.batch(far_block * 100, 100)).unwrap();
             far_block += 1;
@@ -172,7 +172,7 @@ fn the_newest_that_all_have_is_shown_while_samples_come() {
             }
             common.refresh(&mut [&mut near, &mut far]);
         }
-        // What this one has beyond what is shown is what the other one has not; a picture may be a few blocks old.
+        // This scope's samples after the right edge are those that the other lacks. A picture may be a few blocks old.
         let behind_ms = NEAR.ours_ns(near.seen.picture.next_index as f64) / 1e6 - edges_ms(&near, NEAR)[1];
         let is_shown = near.seen.picture.stream.is_some() && far.seen.picture.stream.is_some();
         if is_shown && block > 105 && (behind_ms - 200.0).abs() < 60.0 && are_together(&near, &far) {

@@ -1,4 +1,4 @@
-//! The lanes: what their numbers mean, and the vertical range of each.
+//! The lanes: the meaning of their numbers, and the vertical range of each.
 
 use std::f64::consts::PI;
 
@@ -15,12 +15,12 @@ use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, Vertical
 /// The settings of each lane.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    /// What was set. The name, the unit and the scale of a channel stand with its real lane, also where it is complex.
+    /// Explicit settings. A channel's name, unit and scale are stored at its real lane, even if it is complex.
     set: PerLane<ChannelSetup>,
-    /// The lane that the keys for one lane work on.
+    /// The lane of the keys for one lane.
     pub(crate) selected: LaneId,
     ranges: PerLane<AutoRange>,
-    /// What the stream says of each channel, as far as it does.
+    /// The stream's description of each channel.
     told: Vec<LaneTold>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// What the numbers of a lane mean, and how it looks. The frequency is in cycles per sample here: the rate is the stream's.
+    /// Meaning and look of a lane. The frequency is in cycles per sample here, because the rate belongs to the stream.
     pub(crate) fn setup(&self, lane: LaneId) -> ChannelSetup {
         let own = self.set.get(lane).cloned().unwrap_or_default();
         if matches!(lane.part, Part::Real | Part::Math) {
@@ -53,7 +53,7 @@ impl Lanes {
         ChannelSetup { name: channel.name, unit, scale, offset, ..own }
     }
 
-    /// The setup of a lane, to be changed: all but its name, unit, scale and offset, which are those of its
+    /// The setup of a lane, to be changed, except its name, unit, scale and offset, which belong to its
     /// [channel](Lanes::channel_mut).
     pub(crate) fn setup_mut(&mut self, lane: LaneId) -> &mut ChannelSetup {
         self.set.or_insert_with(lane, ChannelSetup::default)
@@ -69,26 +69,26 @@ impl Lanes {
         self.set.iter().map(|(lane, _)| lane)
     }
 
-    /// The vertical range of a lane whose visible extremes are `seen`; differences below `resolution` are noise.
+    /// The vertical range of a lane with the visible extremes `seen`; differences below `resolution` are noise.
     pub(crate) fn follow(&mut self, lane: LaneId, seen: Option<ValueRange>, resolution: f64) -> ValueRange {
         let auto = self.ranges.or_insert_with(lane, AutoRange::default);
         let range = auto.follow(seen, resolution, monotonic_ns());
         self.vertical(lane).map_or(range, ValueRange::of)
     }
 
-    /// The range that a lane shows, in its units.
+    /// The visible range of a lane, in its units.
     pub(crate) fn range(&self, lane: LaneId) -> Option<ValueRange> {
         let auto = || self.ranges.get(lane).and_then(AutoRange::current);
         self.vertical(lane).map(ValueRange::of).or_else(auto)
     }
 
-    /// The vertical scale of a lane, where it is set.
+    /// The vertical scale of a lane, if it is fixed.
     pub(crate) fn vertical(&self, lane: LaneId) -> Option<VerticalScale> {
         self.set.get(lane).and_then(|setup| setup.vertical)
     }
 
-    /// Takes what the stream says of its channels from now on. What a channel still has as the stream said it before follows;
-    /// what a person set stays.
+    /// Takes a new description of the channels. Values from the previous description are replaced; settings of a
+    /// person stay.
     pub(crate) fn hear(&mut self, told: Vec<LaneTold>) {
         for channel in 0..self.told.len().max(told.len()) {
             let before = self.told.get(channel).cloned().unwrap_or_default();
@@ -110,7 +110,7 @@ impl Lanes {
         self.told = told;
     }
 
-    /// The setup of a lane without what only the stream says of it.
+    /// The setup of a lane without the values of the description.
     pub(crate) fn own(&self, lane: LaneId) -> ChannelSetup {
         let mut setup = self.set.get(lane).cloned().unwrap_or_default();
         let Some(told) = self.told.get(lane.channel).filter(|_| lane.part == Part::Real) else {
@@ -126,7 +126,7 @@ impl Lanes {
         setup
     }
 
-    /// Fits the range of a lane anew: its numbers mean something else from now on.
+    /// Fits the range of a lane again, because its numbers changed their meaning.
     pub(crate) fn refit(&mut self, lane: LaneId) {
         self.ranges.remove(lane);
     }
@@ -141,7 +141,7 @@ impl Lanes {
         self.setup_mut(self.selected)
     }
 
-    /// A finer or coarser scale for the selected lane; its middle stays where it is.
+    /// Steps to a finer or coarser scale for the selected lane; its middle stays in place.
     pub(super) fn step_scale(&mut self, step: Step) {
         let scale = self.scale();
         let per_division = match step {
@@ -152,14 +152,14 @@ impl Lanes {
         self.selected_setup().vertical = Some(VerticalScale { per_division, position });
     }
 
-    /// Sets the scale of a lane; its middle stays where it is.
+    /// Sets the scale of a lane; its middle stays in place.
     pub(crate) fn set_scale(&mut self, lane: LaneId, per_division: f64) {
         let middle = self.range(lane).map_or(0.0, |range| range.at(0.5));
         let vertical = VerticalScale { per_division, position: -middle / per_division };
         self.setup_mut(lane).vertical = Some(vertical);
     }
 
-    /// Sets the scale of a lane so that it shows these values, in divisions of two digits.
+    /// Sets the scale of a lane to show these values, in divisions of two digits.
     pub(crate) fn show_values(&mut self, lane: LaneId, bottom: f64, top: f64) {
         let per_division = (top - bottom) / DIVISIONS_VERTICAL;
         if per_division > 0.0 && per_division.is_finite() {
@@ -169,7 +169,7 @@ impl Lanes {
         }
     }
 
-    /// Lets the scales of all lanes follow their signals, and fits them anew.
+    /// Lets the scales of all lanes follow their signals, and fits them again.
     pub(crate) fn refit_all(&mut self) {
         self.set.values_mut().for_each(|setup| setup.vertical = None);
         self.ranges.clear();
@@ -182,7 +182,7 @@ impl Lanes {
             Some(VerticalScale { position: scale.position + divisions, ..scale });
     }
 
-    /// The fixed scale of the selected lane, or one near what it shows.
+    /// The fixed scale of the selected lane, or one near its present range.
     fn scale(&self) -> VerticalScale {
         let range = self.range(self.selected).unwrap_or(ValueRange { bottom: -1.0, top: 1.0 });
         self.vertical(self.selected).unwrap_or_else(|| {

@@ -1,31 +1,31 @@
-//! Which stretch of time is shown, and where time counts from.
+//! The visible range of time, and the zero of its axis.
 
 use crate::data::picture::Picture;
 use crate::data::viewport::{Window, fitted_span, longer_span, shorter_span};
 
-/// The time axis as it is set.
+/// Settings of the time axis.
 #[derive(Debug, Default)]
 pub(crate) struct TimeAxis {
     /// In units of the axis; `None` leaves the choice to the scope.
     pub(crate) span: Option<f64>,
     /// The right edge, as a sample index, while the picture is held.
     held_at: Option<f64>,
-    /// The sample index that time was counted from when the picture was held.
+    /// The sample index of time zero when the picture was held.
     reference: f64,
-    /// The trigger that the picture is held at.
+    /// The trigger at which the picture is held.
     held_trigger: Option<f64>,
-    /// What others show, who stand on the same axis of time, while the picture is not held.
+    /// The common edge with other scopes on the same axis, while the picture is not held.
     common: Option<CommonEdge>,
-    /// How often a person has set it.
+    /// Number of changes by a person.
     times_set: u64,
 }
 
-/// The moment at the right edge of several scopes, by the indices of one of them.
+/// The right edge that several scopes share, in the sample indices of one of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CommonEdge {
     /// The right edge.
     pub(crate) at: f64,
-    /// The sample that time counts from; `None`: the right edge of the picture that is shown.
+    /// The sample of time zero; `None`: the right edge of the visible picture.
     pub(crate) reference: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ impl TimeAxis {
         self.times_set += 1;
     }
 
-    /// Shows what others show, over the span that they have; holds it where they do.
+    /// Shows the range of other scopes with their span; holds it if they do.
     pub(crate) fn follow(&mut self, edge: CommonEdge, span: f64, is_held: bool) {
         self.span = Some(span);
         self.held_at = is_held.then_some(edge.at);
@@ -50,12 +50,12 @@ impl TimeAxis {
         self.common = (!is_held).then_some(edge);
     }
 
-    /// Shows this moment until others or a person say otherwise; `None`: what it would show alone.
+    /// Sets the common edge; `None`: the scope stands alone.
     pub(crate) fn set_common(&mut self, edge: Option<CommonEdge>) {
         self.common = edge;
     }
 
-    /// How often a person has set it.
+    /// Number of changes by a person.
     pub(crate) fn times_set(&self) -> u64 {
         self.times_set
     }
@@ -65,7 +65,7 @@ impl TimeAxis {
         self.held_at.or(common).map_or(Window::Latest, |at| Window::Ending { at })
     }
 
-    /// The sample index that time counts from, of a picture that does not follow its own stream.
+    /// The sample index of time zero, in a picture that does not follow its own stream.
     pub(super) fn held_reference(&self) -> Option<f64> {
         match self.held_at {
             Some(_) => Some(self.reference),
@@ -73,13 +73,13 @@ impl TimeAxis {
         }
     }
 
-    /// Moves by a part of the screen, to the right where positive; holds the picture.
+    /// Moves by a part of the screen, to the right if positive; holds the picture.
     pub(crate) fn pan(&mut self, picture: &Picture, part: f64) {
         self.hold(picture, self.right_index(picture) + part * self.span_samples(picture));
     }
 
-    /// Goes to a 1-2-5 step next to the span, keeping what lies under `at` (0.0 left edge, 1.0 right edge) in place
-    /// where the picture is held.
+    /// Takes the next 1-2-5 step of the span. In a held picture, the sample at `at` (0.0 left edge, 1.0 right edge)
+    /// stays in place.
     pub(crate) fn zoom(&mut self, picture: &Picture, is_shorter: bool, at: f64) {
         self.times_set += 1;
         let samples = self.span_samples(picture);
@@ -94,7 +94,7 @@ impl TimeAxis {
         }
     }
 
-    /// Sets a span that holds all of the history, and shows it; where it is followed, the picture goes on from there.
+    /// Sets a span that holds the whole history, and shows it. If the stream is followed, it still is.
     pub(crate) fn fit(&mut self, picture: &Picture, is_followed: bool) {
         let held = (picture.next_index - picture.oldest_index) as f64;
         if held > 0.0 {
@@ -106,7 +106,7 @@ impl TimeAxis {
         }
     }
 
-    /// Shows a part of the screen (0.0 left edge, 1.0 right edge) in its middle, as large as it goes; holds the picture.
+    /// Shows a part of the screen (0.0 left edge, 1.0 right edge) in the middle, as large as possible; holds the picture.
     pub(crate) fn show_part(&mut self, picture: &Picture, [a, b]: [f64; 2]) {
         let (samples, right) = (self.span_samples(picture), self.right_index(picture));
         let middle = right - (1.0 - (a + b) / 2.0) * samples;
@@ -120,10 +120,10 @@ impl TimeAxis {
         self.hold(picture, index + self.span_samples(picture) / 2.0);
     }
 
-    /// Shows a stretch of any length that ends at a sample index, as fingers have it; holds the picture.
+    /// Shows a range of any length up to a sample index, as touch gestures need it; holds the picture.
     pub(crate) fn show_stretch(&mut self, picture: &Picture, right_index: f64, samples: f64) {
         let now = self.span_samples(picture);
-        // A stretch that only moves keeps its span, digit by digit.
+        // A range that only moves keeps its span, digit by digit.
         if (samples - now).abs() > now * 1e-3 {
             self.set_span(picture, samples);
         }
@@ -136,18 +136,18 @@ impl TimeAxis {
         self.span = Some(fitted_span(samples / picture.rate_or_one(), rate_hz));
     }
 
-    /// The value of the time axis at the left edge: time counts from the trigger, else from the newest sample, and for a
-    /// held picture from where it counted when it was held.
+    /// The value of the time axis at the left edge. Time counts from the trigger, else from the newest sample; in a
+    /// held picture it counts from the same sample as before.
     pub(crate) fn start(&self, picture: &Picture) -> f64 {
         (picture.left_index - self.reference(picture)) / picture.rate_or_one()
     }
 
-    /// The span that is set, or the one that the scope chose.
+    /// The fixed span, or the scope's own.
     pub(crate) fn span_or(&self, picture: &Picture) -> f64 {
         self.span.unwrap_or(picture.span())
     }
 
-    /// Holds the picture at a trigger, which stands at `position` of the screen (0.0 left edge, 1.0 right edge).
+    /// Holds the picture at a trigger, at `position` of the screen (0.0 left edge, 1.0 right edge).
     pub(crate) fn hold_trigger(&mut self, picture: &Picture, at: f64, position: f64) {
         self.times_set += 1;
         self.held_at = Some(at + (1.0 - position) * self.span_samples(picture));
@@ -155,23 +155,23 @@ impl TimeAxis {
         self.held_trigger = Some(at);
     }
 
-    /// The trigger that the picture is held at.
+    /// The trigger at which the picture is held.
     pub(crate) fn held_trigger(&self) -> Option<f64> {
         self.held_trigger.filter(|_| self.is_held())
     }
 
-    /// The sample index of the right edge, where the picture is held.
+    /// The sample index of the right edge, if the picture is held.
     pub(crate) fn held_at(&self) -> Option<f64> {
         self.held_at
     }
 
-    /// Holds the picture there, whatever is known of the stream.
+    /// Holds the picture there, without limits.
     pub(crate) fn hold_at(&mut self, right_index: f64) {
         self.times_set += 1;
         (self.held_at, self.reference, self.held_trigger) = (Some(right_index), right_index, None);
     }
 
-    /// Holds the right edge at a sample index, within a screen of what there is.
+    /// Holds the right edge at a sample index, within a screen of the history.
     pub(super) fn hold(&mut self, picture: &Picture, right_index: f64) {
         if !self.is_held() {
             self.reference = self.reference(picture);
@@ -183,7 +183,7 @@ impl TimeAxis {
         self.held_at = Some(right_index.clamp(oldest + margin.min(next - oldest), next + margin));
     }
 
-    /// The sample index that time counts from.
+    /// The sample index of time zero.
     pub(crate) fn reference(&self, picture: &Picture) -> f64 {
         match (self.held_at, self.common) {
             (Some(_), _) => self.reference,
@@ -192,7 +192,7 @@ impl TimeAxis {
         }
     }
 
-    /// The right edge as it is set: the picture may be older than the setting.
+    /// The right edge of the settings: the picture may be older.
     fn right_index(&self, picture: &Picture) -> f64 {
         self.held_at.unwrap_or(picture.right_index())
     }

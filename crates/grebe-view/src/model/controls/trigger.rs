@@ -1,4 +1,4 @@
-//! What the trigger is set to.
+//! Settings of the trigger.
 
 use grebe_scope::{Slope, step_125_down, step_125_up};
 
@@ -9,12 +9,12 @@ use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
 use crate::model::controls::lanes::Lanes;
 
-/// The trigger at the start, as far as it is given; the rest comes from the session.
+/// The trigger at the start, as far as it is given; the session has the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TriggerOptions {
-    /// When pictures are taken; `None`: automatically, if anything else is set here.
+    /// Trigger mode; `None`: automatic, if any other field is set.
     pub mode: Option<TriggerMode>,
-    /// What kind of event triggers.
+    /// Type of event.
     pub kind: Option<TriggerKind>,
     /// The lane that triggers.
     pub lane: Option<LaneId>,
@@ -22,27 +22,27 @@ pub struct TriggerOptions {
     pub slope: Option<Slope>,
     /// The level in units of the channel.
     pub level: Option<f64>,
-    /// How far the signal must go back beyond the level before it triggers again, in units of the channel.
+    /// Hysteresis in units of the channel.
     pub hysteresis: Option<f64>,
-    /// Whether the hysteresis is at least a division; `None`: as it was.
+    /// Whether the hysteresis is at least a division; `None`: unchanged.
     pub is_noise_reject: Option<bool>,
-    /// The part of the signal that the trigger sees.
+    /// Filter before the trigger.
     pub coupling: Option<TriggerCoupling>,
-    /// Seconds without another trigger after each.
+    /// Hold-off in seconds.
     pub holdoff_s: Option<f64>,
-    /// Seconds: pulses that are not shorter trigger.
+    /// Minimum pulse width in seconds.
     pub pulse_min_s: Option<f64>,
-    /// Seconds: pulses that are not longer trigger.
+    /// Maximum pulse width in seconds.
     pub pulse_max_s: Option<f64>,
-    /// Seconds without a crossing that are a dropout.
+    /// Seconds without a crossing that count as a dropout.
     pub dropout_s: Option<f64>,
 }
 
-/// The trigger as it is set.
+/// The trigger's settings.
 #[derive(Debug)]
 pub(crate) struct TriggerControls {
     pub(crate) settings: TriggerSettings,
-    /// Whether the person chose a mode; until then the span does.
+    /// Whether the person selected a mode. Until then, the span decides.
     pub(crate) is_mode_chosen: bool,
 }
 
@@ -51,7 +51,7 @@ impl TriggerControls {
         TriggerControls { settings: TriggerSettings::new(TriggerMode::Auto), is_mode_chosen: false }
     }
 
-    /// Takes over what was given, and leaves the rest as it is.
+    /// Takes over the given values, and leaves the rest unchanged.
     pub(crate) fn adopt(&mut self, given: &TriggerOptions, lanes: &Lanes) {
         let now = self.settings;
         let lane = given.lane.unwrap_or(now.lane);
@@ -75,12 +75,12 @@ impl TriggerControls {
             dropout_s: given.dropout_s.or(now.dropout_s),
             ..now
         };
-        // Whoever describes a trigger wants one, even if the span is long.
+        // Someone who describes a trigger wants one, even with a long span.
         self.is_mode_chosen |= *given != TriggerOptions::default();
     }
 
-    /// The mode that was chosen, or one that suits the span. What takes half a second to pass can be followed by eye;
-    /// what is shorter needs to be held.
+    /// The selected mode, or one that suits the span: the eye can follow half a second or more, a shorter span must
+    /// stand still.
     pub(super) fn mode(&self, picture: &Picture, span: f64) -> TriggerMode {
         let is_slow = span >= ROLL_SPAN_S || picture.axis_unit() != "s";
         if is_slow && !self.is_mode_chosen { TriggerMode::Roll } else { self.settings.mode }
@@ -109,7 +109,7 @@ impl TriggerControls {
         };
     }
 
-    /// From none over a hundredth of the screen in steps of 1-2-5 to a hundred screens.
+    /// Steps through 1-2-5: from none over a hundredth of the screen to a hundred screens.
     pub(super) fn step_holdoff(&mut self, step: Step, picture: &Picture) {
         let least = step_125_up(picture.span() / 100.0);
         let holdoff = self.settings.holdoff_s;
@@ -121,7 +121,7 @@ impl TriggerControls {
         };
     }
 
-    /// DC, LF reject or HF reject. With LF reject the level counts from somewhere else, and is dropped.
+    /// Sets the filter. LF reject counts the level from another zero, so the level is reset.
     pub(crate) fn set_coupling(&mut self, coupling: TriggerCoupling) {
         if coupling.is_lf_reject() != self.settings.coupling.is_lf_reject() {
             self.settings.level = None;
@@ -129,7 +129,7 @@ impl TriggerControls {
         self.settings.coupling = coupling;
     }
 
-    /// Sets the corner of the filter in steps of 1-2-5; switches LF reject on where there is none.
+    /// Steps the filter's corner through 1-2-5; turns LF reject on if no filter is on.
     pub(super) fn step_corner(&mut self, step: Step, picture: &Picture) {
         if self.settings.coupling == TriggerCoupling::Dc {
             self.set_coupling(TriggerCoupling::LfReject { corner_hz: None });
@@ -143,12 +143,12 @@ impl TriggerControls {
     }
 }
 
-/// A distance in units as raw counts.
+/// Converts a distance in units to raw counts.
 pub(crate) fn distance_count(distance: f64, setup: &ChannelSetup) -> f64 {
     (distance / setup.scale).abs()
 }
 
-/// A level in units as a raw count.
+/// Converts a level in units to a raw count.
 pub(crate) fn level_count(level: f64, setup: &ChannelSetup, coupling: TriggerCoupling) -> f64 {
     let setup = setup.resolved(0.0);
     // LF reject counts from the baseline, not from 0.
@@ -156,5 +156,5 @@ pub(crate) fn level_count(level: f64, setup: &ChannelSetup, coupling: TriggerCou
     (level - zero) / setup.scale
 }
 
-/// Shorter spans are triggered, longer ones roll, until the person says otherwise.
+/// Shorter spans use the trigger, longer ones roll, unless the person selected a mode.
 const ROLL_SPAN_S: f64 = 0.5;

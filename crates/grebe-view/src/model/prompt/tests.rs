@@ -1,4 +1,4 @@
-//! What is typed, without a front end.
+//! The prompt, without a front end.
 
 use super::*;
 use crate::data::feed::ScopeFeed;
@@ -45,7 +45,7 @@ fn the_times_of_a_trigger_are_typed_with_prefixes_and_nonsense_changes_nothing()
     assert_eq!(model.open.prompt.as_ref().unwrap().text, "20 \u{b5}s..1.5 ms");
     assert!(typed(&mut model, "2 lightyears").unwrap().contains("2 lightyears"));
     assert_eq!(set(&model), (min, max));
-    // The line stays open for another try; escape leaves all as it was.
+    // The prompt stays open for another try; escape changes nothing.
     assert!(model.open.prompt.is_some());
     model.act(Action::Back);
     assert!(model.open.prompt.is_none() && !model.is_done());
@@ -109,11 +109,11 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     model.act(Action::Choices(Setting::Source));
     let lines: Vec<(String, bool)> = model.list_entries().into_iter().map(|it| (it.text, it.is_on)).collect();
     assert_eq!(lines[..2], [("1 shm://adc".to_owned(), true), ("2 udp://:5000".into(), false)]);
-    // Passing over a line opens nothing.
+    // Moving over a line opens nothing.
     model.act(Action::Mark(1));
     assert!(!first.is_closed() && model.list().is_some());
     model.act(Action::Take);
-    // It goes on with what it shows until the other is there.
+    // The old source stays until the new one is open.
     assert!(model.is_opening() && !model.take_replaced() && !first.is_closed() && model.list().is_none());
     model.renew_hud(1);
     assert!(
@@ -130,7 +130,7 @@ fn another_source_of_the_server_takes_the_place_of_the_one_that_is_shown() {
     wait(&mut model);
     assert!(model.take_replaced() && first.is_closed());
     assert_eq!(model.seen.hud.source, "udp://:5000");
-    // Who changes his mind stays.
+    // A person can still choose the present source.
     model.act(Action::Choices(Setting::Source));
     model.act(Action::Choose(0));
     model.act(Action::Choices(Setting::Source));

@@ -10,7 +10,7 @@ pub(crate) struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Part of one core used since the last look; `None` at first, and where the system does not say.
+    /// Part of one core used since the last call; `None` on the first, or if the system does not report it.
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<f64> {
         let ticks = ticks(&fs::read_to_string("/proc/self/stat").ok()?)?;
         let (before, since_ns) = self.last.replace((ticks, now_ns))?;

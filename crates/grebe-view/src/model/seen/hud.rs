@@ -1,4 +1,4 @@
-//! The text around the traces: all front ends say the same of the stream, in the same words.
+//! The texts around the traces: the same in all front ends.
 
 use grebe_frame::SampleFormat;
 use grebe_scope::Engineering;
@@ -9,17 +9,17 @@ use crate::data::trigger::{TriggerKind, TriggerState};
 use crate::data::viewport::DIVISIONS;
 use crate::model::seen::stream_words::{axis_words, centre_words, source_name, utc_at};
 
-/// Whether the stream moves, and whether the picture does.
+/// Whether the stream and the picture move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunState {
     Waiting,
     Live,
-    /// The picture is held; the stream goes on unseen.
+    /// The picture is held; the stream continues.
     Paused,
     /// Nothing has arrived for more than a second.
     Stale,
     Ended,
-    /// A recording whose recorder is still at it.
+    /// A recording that is still being written.
     Recording,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// Everything that is written around the traces.
+/// All texts around the traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hud {
     pub(crate) state: RunState,
@@ -55,9 +55,9 @@ pub(crate) struct Hud {
     /// Losses, by place, in the order of the path.
     pub(crate) losses: Vec<Item>,
     pub(crate) trigger: Option<TriggerWords>,
-    /// The source's notice, what of the picture is not shown, or where the held picture lies.
+    /// The source's notice, a missing item of the picture, or the time of a held picture.
     pub(crate) notice: Option<String>,
-    /// How to send something, while nothing came yet.
+    /// How to send a signal, until data comes.
     pub(crate) advice: Option<String>,
 }
 
@@ -72,10 +72,10 @@ pub(crate) struct TriggerWords {
     pub(crate) time: String,
     /// `DC`, `LF reject 1 Hz`, or `HF reject 1 kHz`.
     pub(crate) coupling: String,
-    /// Empty where it is off.
+    /// Empty if off.
     pub(crate) noise_reject: &'static str,
     pub(crate) holdoff: String,
-    /// Empty where it is left to the scope.
+    /// Empty if automatic.
     pub(crate) hysteresis: String,
     pub(crate) state: TriggerState,
 }
@@ -177,7 +177,7 @@ impl Hud {
         }
     }
 
-    /// All of it as pieces of text, most important first.
+    /// All texts, most important first.
     pub(crate) fn pieces(&self) -> Vec<String> {
         let head = [self.source.clone(), self.stream.clone(), format!("span {}", self.span)];
         let losses: Vec<_> = self.losses.iter().map(Item::text).collect();
@@ -221,11 +221,11 @@ fn facts(
     let utc = utc_at(picture, picture.right_index().min(picture.next_index as f64));
     let utc = utc.map(|time| plain("right edge", time));
     let utc = utc.into_iter().chain(axis_words(picture).map(|error| plain("time axis", error)));
-    // A stream that is over has no rate, held or not.
+    // An ended stream has no rate, held or not.
     if picture.is_ended {
         let samples = Engineering::new(picture.counts.samples as f64, "S");
         let came = match (picture.counts.frames, picture.counts.samples) {
-            // A recording that is looked at where it lies.
+            // A recording that is read from disk.
             (0, 1..) => plain("holds", format!("{samples} a channel")),
             _ => plain("received", format!("{total}, {samples} a channel")),
         };
@@ -270,7 +270,7 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     match (status.network, status.shared_memory) {
         (Some(network), _) => items.push(item("network", network.frames, "frames")),
         (None, Some(missed)) => items.push(item("shared memory", missed.frames, "frames")),
-        // Where the source does not count, only the sum of all losses before is known.
+        // If the source does not count, only the sum of all losses is known.
         (None, None) => items.push(item("on the way", counts.lost_frames, "frames")),
     }
     items.extend(status.kernel_datagrams.map(|count| item("kernel", count, "datagrams")));
@@ -289,7 +289,7 @@ fn losses(picture: &Picture, status: &SourceStatus) -> Vec<Item> {
     items
 }
 
-/// The name of DC coupling.
+/// Name of DC coupling.
 pub(crate) const DC: &str = "DC";
 /// A stream without data for this long is stale.
 pub(crate) const STALE_NS: u64 = 1_000_000_000;
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(state(&picture(), true, 1_200_000_000), RunState::Paused);
         let ended = Picture { is_ended: true, ..picture() };
         assert_eq!(state(&ended, false, 0), RunState::Ended);
-        // A recording that is being written grows.
+        // A recording that is still being written grows.
         status.is_being_recorded = true;
         assert_eq!(RunState::of(&ended, &status, false, 0), RunState::Recording);
     }

@@ -17,13 +17,13 @@ pub(crate) fn source_name(description: Option<&Arc<Description>>, source: &str) 
     }
 }
 
-/// The centre frequency, as far as the stream says one.
+/// The centre frequency, if the stream states one.
 pub(crate) fn centre_words(description: Option<&Arc<Description>>) -> Option<String> {
     let hz = description?.centre_frequency_hz.filter(|hz| hz.is_finite())?;
     Some(format!("centre {}", Engineering::new(hz, "Hz").digits(9)))
 }
 
-/// The time of a sample in UTC, where the stream says how its clock relates to it.
+/// The UTC time of a sample, if the stream relates its clock to UTC.
 pub(crate) fn utc_at(picture: &Picture, index: f64) -> Option<String> {
     let (time, is_precise) = utc_of(picture, index)?;
     let format = if is_precise { "%Y-%m-%d %H:%M:%S%.6f UTC" } else { "%Y-%m-%d %H:%M:%S%.3f UTC" };
@@ -35,8 +35,8 @@ pub(crate) fn utc_name(picture: &Picture, index: f64) -> Option<String> {
     Some(utc_of(picture, index)?.0.strftime("%Y%m%dT%H%M%SZ").to_string())
 }
 
-/// How far times of the stream may be off by this host's clock, by which streams of several hosts stand on one axis, in words; `None`
-/// where the clock of the stream's host was not measured.
+/// The uncertainty of the stream's times on this host's clock, which aligns the streams of several hosts; `None` if
+/// the clock of the stream's host was not measured.
 pub(crate) fn axis_words(picture: &Picture) -> Option<String> {
     Some(format!("\u{b1}{}", Engineering::new(axis_error_s(picture)?, "s").digits(3)))
 }
@@ -48,7 +48,7 @@ pub(crate) fn axis_error_s(picture: &Picture) -> Option<f64> {
     Some(error_ns as f64 * 1e-9)
 }
 
-/// The time of a sample, and whether it is good for more than milliseconds.
+/// The time of a sample, and whether it is more exact than milliseconds.
 pub(crate) fn utc_of(picture: &Picture, index: f64) -> Option<(Timestamp, bool)> {
     let description = picture.description.as_ref()?;
     let rate_hz = picture.stream.map(|stream| stream.rate_hz).filter(|rate_hz| *rate_hz > 0.0)?;

@@ -1,4 +1,4 @@
-//! The tables below the traces: in pages where they are higher than their room, in parts where they are wider.
+//! The tables below the traces: paged if too high, wrapped if too wide.
 
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -8,12 +8,12 @@ use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::signals::SIGNAL_COLUMNS;
 
 impl ScopeScreen<'_> {
-    /// What was searched, and the tables that are on: cursors, measurements, trigger rate.
+    /// The search and the visible tables: cursors, measurements, trigger rate.
     pub(super) fn table_lines(&self, width: u16) -> Vec<Line<'static>> {
         let found = self.model.found_line();
         let found = found.map(|line| Line::styled(format!(" find {line}"), Style::new().fg(Color::Yellow)));
         let mut lines: Vec<Line<'static>> = found.into_iter().collect();
-        // What is wider than the terminal goes below.
+        // Columns beyond the terminal's width wrap below.
         let mut add = |cell: usize, names: &[&str], rows: &[Row]| {
             if rows.is_empty() {
                 return;
@@ -30,7 +30,7 @@ impl ScopeScreen<'_> {
                 }));
             }
         };
-        // Cursors have all digits.
+        // Cursors show all digits.
         add(14, &["", "A", "B", "\u{394}"], &self.model.cursor_rows());
         if self.model.controls.is_measuring {
             let words = self.model.measured_words();
@@ -45,7 +45,7 @@ impl ScopeScreen<'_> {
         lines
     }
 
-    /// The lines of a table that have room; the last says which they are where others have none.
+    /// The lines of the present page of a table. If there are several pages, the last line has the page number.
     pub(super) fn page_of(&mut self, mut lines: Vec<Line<'static>>, room: usize) -> Vec<Line<'static>> {
         if lines.len() <= room || room < 2 {
             return lines;

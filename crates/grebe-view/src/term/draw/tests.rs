@@ -157,7 +157,7 @@ fn the_triggers_rate_and_value_cursors_are_there_too() {
     }
     model.seen.picture =
         core.answer(&model.controls.viewport(&model.seen.picture, columns(110, GUTTER_MIN)), 2_000_000);
-    // The lanes have their ranges once they were drawn.
+    // The lanes get their ranges in the first drawing.
     screen(&mut model, 110, 30);
     model.controls.apply(Action::ValueCursors, &picture);
     model.renew_hud(3_000_000);
@@ -173,7 +173,7 @@ fn what_has_come_of_a_recording_is_a_line_below_the_traces() {
     let place = |sign: char| line.chars().position(|letter| letter == sign);
     assert!(place('\u{2501}') < place('\u{2508}') && place('\u{2508}') < place('\u{2505}'), "{line}");
     model.seen.picture.arrived = None;
-    assert!(!screen(&mut model, 60, 24).contains('\u{2501}'), "of what is all there nothing is said");
+    assert!(!screen(&mut model, 60, 24).contains('\u{2501}'), "no progress line for a complete recording");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Channels: their panel, their scales, what is computed of them.
+//! Channels: their panel, their scales, and math.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_channel_is_computed_of_others_named_and_measured() {
     harness.key_press(egui::Key::Escape);
     harness.run();
     harness.get_by_label("settings of M d CH2/dt");
-    // By its number at the left of its lane it is selected and scaled as the others are.
+    // A click on its number at the left of its lane selects and scales it as the others.
     press(&mut harness, "nnny");
     assert!(harness.state().model.controls.lanes.vertical(LaneId::MATH).is_some());
     press(&mut harness, "EE");
@@ -60,7 +60,7 @@ fn the_channel_panel_names_scales_and_turns_channels() {
     harness.get_by_label("name of channel 2").type_text("probe");
     harness.run();
     assert_eq!(harness.state().model.controls.lanes.setup(LaneId::real(1)).name, "probe");
-    assert!(!harness.state().model.controls.show.overlay, "what is typed into a field is no key");
+    assert!(!harness.state().model.controls.show.overlay, "a field takes typed characters, not the keys");
     harness.get_by_label("invert").click();
     harness.run();
     harness.get_by_label("AC").click();
@@ -160,7 +160,7 @@ fn channels_switch_off_and_on_and_the_overlay_opens_and_closes() {
     harness.key_press(egui::Key::Escape);
     harness.run();
     assert!(harness.query_by_label("pause / run").is_none());
-    // From wherever a person is, escape closes what is open and never quits.
+    // Escape closes whatever is open, and never quits.
     press(&mut harness, "l ");
     harness.get_by_label("name of channel 1").focus();
     harness.run();

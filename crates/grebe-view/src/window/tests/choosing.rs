@@ -1,4 +1,4 @@
-//! Lists, what is typed, and the row of live numbers.
+//! Lists, prompts, and the row of live numbers.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn the_width_of_a_pulse_is_typed_into_the_line_and_the_menu() {
     let mut harness = dark();
     press(&mut harness, "mbT");
     harness.get_by_label("answer");
-    // What is typed is no key now.
+    // The prompt takes typed characters, not the keys.
     press(&mut harness, "5m..20m");
     harness.key_press(egui::Key::Enter);
     harness.run();

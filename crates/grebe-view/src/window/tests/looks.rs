@@ -5,7 +5,7 @@ use egui_kittest::wgpu::{WgpuTestRenderer, create_render_state, default_wgpu_set
 
 use super::*;
 
-/// One designed look: how it is reached from the scope at rest.
+/// One design snapshot: its actions, from the scope at rest.
 struct Look {
     name: &'static str,
     theme: ThemeChoice,
@@ -57,7 +57,7 @@ fn every_look_is_as_it_was_designed() {
     }
 }
 
-/// `None` where there is no Vulkan in software.
+/// `None` without software Vulkan.
 pub(super) fn renderer() -> Option<WgpuTestRenderer> {
     if !has_software_vulkan() {
         return None;

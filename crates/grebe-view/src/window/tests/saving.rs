@@ -1,4 +1,4 @@
-//! What a person takes along: files, and settings for the next time.
+//! Saved files, and saved settings.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn what_is_saved_can_be_read_again() {
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("sample,time (s),CH1,CH2,CH3"));
     assert_eq!(lines.next(), Some("0,-2,0,0,0"));
-    assert_eq!(csv.lines().count(), 1 + 1800, "what was lost is left out");
+    assert_eq!(csv.lines().count(), 1 + 1800, "lost samples have no line");
     let csv = String::from_utf8(read("udp_5000-3.csv")).unwrap();
     assert!(!csv.contains("trigger"), "nothing triggers: {csv}");
     assert!(csv.contains("\nCH2,frequency,Hz,4,4,4,4,,1\n"), "{csv}");

@@ -1,25 +1,25 @@
-//! Rows of a waterfall from the spectral summary of a recording: every transform of their stretch counts, without any being made.
+//! Waterfall rows from the spectral summary of a recording: they include every transform, and need no new one.
 
 use std::ops::Range;
 
 use crate::data::recording::{Recording, RecordingPower};
 use crate::data::spectrum::gather;
 
-/// What is read of a summary for rows of one length.
+/// Reads a summary for rows of one length.
 #[derive(Debug, Default)]
 pub(super) struct KnownPower {
-    /// log2 of the samples of its rows; `None` where ours are too short for it.
+    /// log2 of the samples of its rows; `None` if ours are too short for it.
     log2: Option<u32>,
     known_samples: u64,
-    /// The row that was read last, and what it is of: neighbours share one.
+    /// The last row read and its power: neighbours share a row.
     power: RecordingPower,
     last: Option<(usize, u32, u64)>,
 }
 
 impl KnownPower {
-    /// For rows of so many samples; whether the summary has all of them, or is being made.
+    /// Prepares for rows of `hop` samples. Returns whether the summary covers them, or is being made.
     pub(super) fn begin(&mut self, recording: &mut dyn Recording, hop: u64) -> bool {
-        // Either end of a row reaches a quarter of it into its neighbour at most.
+        // Either end of a row overlaps its neighbour by at most a quarter.
         self.log2 = (hop / PARTS_MIN).checked_ilog2().and_then(|log2| recording.power_level(log2));
         // Rows grow while the recording does.
         self.last = None;
@@ -28,7 +28,7 @@ impl KnownPower {
         known.is_some()
     }
 
-    /// The highest levels of some indices in so many cells, moved by so many decibels; `None` where not all of them are known.
+    /// The highest levels of some indices in `width` cells, plus `offset_db`; `None` if the summary lacks some of them.
     pub(super) fn cells(
         &mut self,
         recording: &mut dyn Recording,
@@ -43,7 +43,7 @@ impl KnownPower {
         if indices.is_empty() || positions.end.next_multiple_of(1 << log2).min(all) > self.known_samples {
             return None;
         }
-        // A row that lies in a gap.
+        // A row within a gap.
         let nothing = if positions.is_empty() { f32::NAN } else { f32::NEG_INFINITY };
         let mut cells = vec![nothing; width];
         for number in positions.start >> log2..positions.end.div_ceil(1 << log2) {
@@ -61,16 +61,16 @@ impl KnownPower {
         Some(cells)
     }
 
-    /// Transforms that a summary has of some indices.
+    /// Number of transforms that a summary has for some indices.
     pub(super) fn transforms(indices: &Range<u64>) -> u64 {
         (indices.end - indices.start).div_ceil(HOP_SAMPLES)
     }
 }
 
-/// Rows of the summary in one of ours at least.
+/// Minimum summary rows per displayed row.
 const PARTS_MIN: u64 = 4;
-/// Rows that are longer are the summary's for good. All samples of a picture of shorter ones are transformed within seconds, in the size
-/// and with the window that are asked for.
+/// Longer rows come from the summary for good. Shorter ones are transformed completely within seconds, with the
+/// requested size and window.
 pub(super) const FINAL_SAMPLES: u64 = 1 << 17;
 /// Samples from one transform of a summary to the next.
 const HOP_SAMPLES: u64 = 512;

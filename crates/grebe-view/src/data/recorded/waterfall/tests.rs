@@ -9,12 +9,12 @@ use crate::data::recorded::tests::{Fake, Shared};
 use crate::data::recording::Stretch;
 
 const SIZE: usize = 64;
-/// 100 transforms, and a part of one: what the last one shares with its neighbour.
+/// 100 transforms and a part of one: the last transform overlaps its neighbour.
 const HOP: usize = 100 * SIZE + 24;
 const LENGTH: usize = HOP * ROWS;
 const NO_TIME: Most = Most { spread: Duration::ZERO, blocks: Duration::ZERO };
 
-/// A recording of these stretches: where each begins in the stream, and how long it is.
+/// A recording of these runs: the first index in the stream, and the length of each.
 fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(u64, u64)]) -> Fake {
     let mut position = 0;
     let of = |&(first_sample_index, length_samples): &(u64, u64)| {
@@ -25,7 +25,7 @@ fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(u64, u64)])
     Fake { outline, channels, shared: Arc::new(Mutex::new(Shared::default())) }
 }
 
-/// A chirp from 0 to half the rate, and five bursts of a tone, each of as many samples as a transform has.
+/// A chirp from 0 to half the rate, and five bursts of a tone, each as long as a transform.
 fn chirp_and_bursts() -> Vec<f32> {
     let mut samples: Vec<f64> = (0..LENGTH)
         .map(|at| {
@@ -51,7 +51,7 @@ fn settings() -> SpectrumSettings {
     }
 }
 
-/// The highest levels of the transforms that begin at these samples, in decibels of a full-scale sine, by the definition.
+/// The highest levels of the transforms from these samples on, in decibels of a full-scale sine, by the definition.
 fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>) -> Vec<f64> {
     let mut highest = vec![f64::NEG_INFINITY; SIZE / 2];
     let turns: Vec<(f64, f64)> = (0..SIZE).map(|at| (TAU * at as f64 / SIZE as f64).sin_cos()).collect();
@@ -64,7 +64,7 @@ fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>) -> Vec<f6
                 re += f64::from(sample) * cos;
                 im -= f64::from(sample) * sin;
             }
-            // At both ends there is no other side.
+            // Both end lines have no mirror image.
             let sides = if line == 0 || line == SIZE / 2 { 1.0 } else { 2.0 };
             20.0 * ((re.hypot(im) * sides / SIZE as f64 / 32_768.0).max(1e-10)).log10()
         };
@@ -78,7 +78,7 @@ fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>) -> Vec<f6
     highest
 }
 
-/// One view of all, with no more time than for what is made at least.
+/// One view of everything, with time for the minimum number of transforms only.
 fn look(waterfall: &mut WideWaterfall<i16>, fake: &mut Fake, window: Range<f64>) -> WaterfallView {
     let mut reader = Reader::default();
     let disk = &mut Disk { recording: fake, reader: &mut reader };
@@ -123,7 +123,7 @@ fn it_becomes_the_highest_of_all_transforms_and_says_until_then_of_how_many_it_i
             );
         }
     }
-    // Every burst is seen, in its row: it fills half of a transform at least.
+    // Every burst shows in its row: it fills at least half of a transform.
     for number in 0..5 {
         let begin = LENGTH / 7 * (number + 1) + 37 * number;
         let row = (LENGTH - 1 - begin) / HOP;
@@ -170,7 +170,7 @@ fn what_is_missing_is_missing_in_its_row_and_nothing_reaches_across() {
     for number in [59, 61] {
         assert!(row(number).iter().all(|level| level.is_finite()), "row {number}");
     }
-    // A step in the middle of a transform would be as loud everywhere.
+    // A step in the middle of a transform would be equally loud everywhere.
     let start = LENGTH - 62 * HOP;
     let starts = (0..101).map(|number| start + (number * SIZE).min(HOP - SIZE));
     let truth = by_definition(&samples, starts.filter(|&at| at + SIZE <= begin as usize));
@@ -181,7 +181,7 @@ fn what_is_missing_is_missing_in_its_row_and_nothing_reaches_across() {
             .all(|(&is, should)| (f64::from(is) - should).abs() < 0.02 || should < -110.0)
     );
 
-    // What cannot be read is missing as well, and is no error.
+    // Unreadable samples count as missing, without an error.
     fake.shared.lock().unwrap().is_gone = true;
     let view = look(&mut WideWaterfall::default(), &mut fake, 0.0..LENGTH as f64);
     assert!(view.cells.iter().all(|level| !level.is_finite()));
@@ -196,7 +196,7 @@ fn a_complex_channel_has_both_sides_of_its_centre() {
         [i, q]
     };
     let lanes = [of(0.125), of(-0.25)].concat();
-    // As they stand in a file: I and Q by turns.
+    // As in a file: I and Q alternate.
     let woven: Vec<Vec<f32>> =
         lanes.chunks(2).map(|iq| iq[0].iter().zip(&iq[1]).flat_map(|(&i, &q)| [i, q]).collect()).collect();
     let outline_of = |channels: usize| {

@@ -10,7 +10,7 @@ use crate::data::recording::{Recording, RecordingOutline, RecordingPower, Record
 use crate::data::spectrum::{ROWS, WaterfallView};
 use crate::data::viewport::SpectrumSettings;
 
-/// A recording that nobody has samples of: bursts at -10 dBFS in the middle of a bin of 1024, over a floor of -90.
+/// A recording without samples: bursts at -10 dBFS in the middle of a bin of 1024, over a floor of -90.
 #[derive(Debug)]
 struct Known {
     outline: RecordingOutline,
@@ -141,7 +141,7 @@ fn every_burst_stands_in_its_row_and_bin_at_ten_zooms_and_nothing_else_does() {
             assert!(waterfall.is_settled() && (waterfall.is_exact() || hop < super::FINAL_SAMPLES));
         }
     }
-    // A look reads a few rows of the summary for each of its own.
+    // Each view reads a few summary rows per own row.
     known.read_rows = 0;
     look(&mut WideWaterfall::default(), &mut known, 0.0..length as f64);
     assert!(known.read_rows <= 17 * ROWS, "{}", known.read_rows);
