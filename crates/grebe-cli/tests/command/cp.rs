@@ -191,8 +191,8 @@ fn mistakes_are_told_with_what_to_do() {
     let (none, dir, to) = (at("none"), at("dir"), at("to"));
     for (arguments, status, words) in [
         (vec!["cp", "a"], 2, "2 values required"),
-        (vec!["cp", "--no-config", "lab:a", "store:b", "c"], 2, "from one machine"),
-        (vec!["cp", "--no-config", "a", "lab:b", "c"], 2, "from one machine"),
+        (vec!["cp", "--no-config", "lab:a", "store:b", "c"], 2, "on several machines"),
+        (vec!["cp", "--no-config", "a", "lab:b", "c"], 2, "on several machines"),
         (vec!["cp", "--no-config", "-oProxyCommand=x:y", "c"], 2, "unexpected argument"),
         (vec!["cp", "--no-config", "--", "-oProxyCommand=x:y", "c"], 2, "./NAME"),
         (vec!["cp", "--no-config", "--via", "pigeon", "a", "b"], 2, "auto, udp, tcp, relay, ssh"),
