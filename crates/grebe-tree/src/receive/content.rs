@@ -139,7 +139,9 @@ pub(super) fn dress(session: &Session, file: &Pending, open: &File, later_ns: i6
         tell("its owner", &error);
     }
     // After the owner, because that clears bits of the mode.
-    let mode = if session.options.modes { Some(file.mode) } else { file.replaces };
+    // New content does not get the set-user-id and similar bits of the old one.
+    let kept = |mode: u16| mode & 0o777 | now.mode & 0o7000;
+    let mode = if session.options.modes { Some(file.mode) } else { file.replaces.map(kept) };
     let sets_mode = |mode: &u16| *mode != now.mode || new_owner.is_some();
     let may_set = || if session.options.modes { keeps(Of::Mode) } else { volume.keeps_modes() };
     if let Some(mode) = mode.filter(|mode| sets_mode(mode) && may_set())

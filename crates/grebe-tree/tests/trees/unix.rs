@@ -51,6 +51,21 @@ fn without_a_wish_new_modes_lose_the_mask_and_old_ones_stay() {
 }
 
 #[test]
+fn new_content_does_not_get_the_privileges_of_the_old_one() {
+    let (from, into) = (scratch(), scratch());
+    for (name, old) in [("other", "old"), ("same", "new")] {
+        fs::write(from.path().join(name), "new").unwrap();
+        fs::write(into.path().join(name), old).unwrap();
+        fs::set_permissions(into.path().join(name), Permissions::from_mode(0o6751)).unwrap();
+        File::open(into.path().join(name)).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let sources = ["other", "same"].map(|name| from.path().join(name));
+    copied(&sources, into.path(), &Options { checksum: true, ..Options::default() });
+    assert_eq!(fs::read(into.path().join("other")).unwrap(), b"new");
+    assert_eq!(["other", "same"].map(|name| mode(&into.path().join(name))), [0o751, 0o6751]);
+}
+
+#[test]
 fn names_are_bytes() {
     let (from, into) = (scratch(), scratch());
     let all: [&[u8]; 6] = [b"\xff\xfe", b"line\nbreak", b"a:b", b"-rf", b"\x1b[2J", b"*?[x]"];
