@@ -10,6 +10,9 @@ pub(crate) const PARTIAL: &[u8] = b".grebe-partial";
 /// Prefix of all our own names.
 pub(crate) const OWN_PREFIX: &[u8] = b".grebe-";
 
+/// Reason for refusing such names.
+pub(crate) const OWN: &str = "such names are for grebe's own files";
+
 /// Maximum length of a name; file systems have 255.
 pub(crate) const NAME_BYTES_MAX: usize = 1_024;
 
@@ -24,7 +27,7 @@ pub(crate) fn check(name: &[u8]) -> Result<(), &'static str> {
         _ if name.len() > NAME_BYTES_MAX => Err("a name that is too long"),
         _ if name.contains(&b'/') => Err("it leads out of the directory"),
         _ if name.contains(&0) => Err("a name with a zero byte"),
-        _ if is_own(name) => Err("such names are for grebe's own files"),
+        _ if is_own(name) => Err(OWN),
         _ => Ok(()),
     }
 }

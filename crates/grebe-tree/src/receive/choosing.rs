@@ -235,6 +235,12 @@ impl<'a> Choosing<'a> {
             },
             _ => None,
         };
+        let is_our_folder = |there: &Metadata| at.place == TOP && self.receiving.partial.is_folder(there);
+        if there.is_some_and(|there| there.kind == Kind::Directory && is_our_folder(&there)) {
+            let path = self.receiving.directories.path_of(at.place, &name);
+            self.receiving.leave_out(path, name::OWN.to_owned());
+            return self.refuse(at, &name, &entry.kind);
+        }
         match entry.kind {
             EntryKind::Directory => self.directory(at, &name, &entry, there),
             EntryKind::File { bytes, is_linked, touched } => {

@@ -67,7 +67,11 @@ pub(super) fn left_part(
     let left = folder.left(&names, &identity, file.bytes)?;
     // A copy that was killed after renaming the part leaves only the journal.
     let beside = into.map_or(Ok(folder.directory.clone()), |into| receiving.partial.beside(into)).ok()?;
-    let part_bytes = beside.read_file(&names.part, false).ok()?.metadata().ok()?.len();
+    let part = beside.read_file(&names.part, false).ok()?;
+    if !folder.is_trusted(&beside, &part).unwrap_or(false) {
+        return None;
+    }
+    let part_bytes = part.metadata().ok()?.len();
     (left.bytes() > 0 && left.bytes() <= file.bytes && left.prefix() <= part_bytes).then_some(left)
 }
 

@@ -178,7 +178,13 @@ impl Part {
             folder.directory.flush()?;
         }
         let open = match directory.write_file(&names.part) {
-            Ok(open) if is_kept && open.metadata()?.len() >= left.prefix() => open,
+            Ok(open)
+                if is_kept
+                    && open.metadata()?.len() >= left.prefix()
+                    && folder.is_trusted(&directory, &open)? =>
+            {
+                open
+            }
             _ if is_kept => {
                 return Err(io::Error::other(
                     "the part of it that an earlier copy left has gone; copy it again",

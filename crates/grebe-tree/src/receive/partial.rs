@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::name::{OWN_PREFIX, PARTIAL, PartNames};
 use crate::receive::journal::{self, Come};
 use crate::receive::volumes::try_it;
-use crate::system::{self, Directory, read_at, write_all_at};
+use crate::system::{self, Directory, Kind, Metadata, read_at, write_all_at};
 use crate::wire::{ShortHash, short};
 
 /// Created when needed, and removed when empty.
@@ -82,6 +82,13 @@ impl Partial {
         let folder = self.folder(true)?;
         let is_same_system = directory.device()? == folder.directory.device()?;
         Ok(if is_same_system { folder.directory.clone() } else { directory.clone() })
+    }
+
+    /// Whether a directory at the top is the folder, whichever name led to it. Some file systems know one
+    /// by several names, such as `GREBE-~1`.
+    pub(super) fn is_folder(&self, found: &Metadata) -> bool {
+        let own = self.root.metadata(PARTIAL);
+        own.is_ok_and(|own| own.inode > 0 && (own.device, own.inode) == (found.device, found.inode))
     }
 
     /// Removes the folder if empty, even one of an earlier copy.
@@ -222,6 +229,14 @@ impl Folder {
         self.lock.is_some()
     }
 
+    /// Whether an open part can be trusted. On another file system it lies in its final directory, where
+    /// others may put links or files of theirs.
+    pub(super) fn is_trusted(&self, directory: &Arc<Directory>, part: &File) -> io::Result<bool> {
+        let found = system::metadata(part)?;
+        let is_own = found.kind == Kind::File && found.links <= 1 && found.owner.user == system::user();
+        Ok(Arc::ptr_eq(directory, &self.directory) || is_own)
+    }
+
     /// Amount of a file of this length that an earlier copy left, by its journal.
     pub(super) fn left(&self, names: &PartNames, identity: &ShortHash, bytes: u64) -> Option<Come> {
         if !self.journals.contains(&names.journal[..]) {
@@ -332,6 +347,39 @@ mod tests {
         assert!(!second.folder(true).unwrap().is_ours());
         second.close();
         assert!(root.path().join(".grebe-partial/.grebe-lock").exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_part_outside_the_folder_is_trusted_only_as_a_file_of_ones_own_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = partial(&root).folder(true).unwrap();
+        let here = Arc::new(Directory::open(root.path()).unwrap());
+        here.create_file(b"part", 0o600).unwrap();
+        let trusts = |directory: &Arc<Directory>, path: &str| {
+            folder.is_trusted(directory, &File::open(root.path().join(path)).unwrap()).unwrap()
+        };
+        assert!(trusts(&here, "part") && !trusts(&here, ".grebe-partial"));
+        std::fs::hard_link(root.path().join("part"), root.path().join("other")).unwrap();
+        assert!(!trusts(&here, "part") && trusts(&folder.directory, "part"));
+        std::fs::remove_file(root.path().join("other")).unwrap();
+        if std::os::unix::fs::chown(root.path().join("part"), Some(65_533), None).is_ok() {
+            assert!(!trusts(&here, "part"));
+        } else {
+            eprintln!("skipped: only root can give a file to somebody else");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_folder_is_known_by_any_of_its_names() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("other")).unwrap();
+        let (partial, here) = (partial(&root), Directory::open(root.path()).unwrap());
+        let is_folder = |name: &[u8]| partial.is_folder(&here.metadata(name).unwrap());
+        assert!(!is_folder(b"other"));
+        partial.folder(true).unwrap();
+        assert!(is_folder(PARTIAL) && !is_folder(b"other"));
     }
 
     #[test]
