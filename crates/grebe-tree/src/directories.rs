@@ -145,6 +145,11 @@ impl Directories {
         nodes.add(parent, depth, name)
     }
 
+    /// Bytes of all names.
+    pub(crate) fn names_bytes(&self) -> usize {
+        self.nodes.read().unwrap_or_else(PoisonError::into_inner).names.len()
+    }
+
     /// Number of directories above it.
     pub(crate) fn depth(&self, place: Place) -> u32 {
         self.nodes.read().unwrap_or_else(PoisonError::into_inner).nodes[place as usize].depth

@@ -1,5 +1,6 @@
 //! Tests against hostile peers. Each test plays one end byte by byte and checks the other one.
 
+mod bounds;
 mod offers;
 mod receivers;
 

@@ -69,3 +69,36 @@ fn a_sender_is_held_to_what_it_has_offered() {
         assert!(!ground.destination().join("a").exists(), "{what}");
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn owners_attributes_and_modes_that_a_sender_names_do_not_count() {
+    use crate::system::{attributes, metadata, user};
+    use crate::wire::{Attribute, Owner};
+    let ground = Ground::new();
+    let mark = Attribute { name: b"user.grebe".to_vec(), value: b"theirs".to_vec() };
+    let owner = Some(Owner { user: 12_345, group: 12_345 });
+    let named = Entry { mode: 0o6777, owner, attributes: vec![mark], ..file(b"a", 5) };
+    let liar = offering(&[b"a"]).list(0, 0, &[named]).data(|data| data.whole(0, b"12345", 0));
+    assert_eq!(take(&ground, liar.end()).unwrap().files_copied, 1);
+    let open = |name: &str| fs::File::open(ground.destination().join(name)).unwrap();
+    let (found, own) = (metadata(&open("a")).unwrap(), metadata(&open("there")).unwrap());
+    assert_eq!((found.owner.user, found.mode & 0o7666), (user(), own.mode & 0o666));
+    assert!(attributes(&open("a")).unwrap().is_empty());
+}
+
+#[test]
+fn a_sender_brings_no_options() {
+    for hello in [
+        Hello { options: Some(archive()), is_offer: true, ..Hello::new(Role::Sender) },
+        Hello { is_contents: true, is_offer: true, ..Hello::new(Role::Sender) },
+        Hello { options: Some(archive()), ..Hello::new(Role::Sender) },
+    ] {
+        let ground = Ground::new();
+        let mut writer = FrameWriter::new(Vec::new());
+        writer.write(Kind::Hello, &hello.encode()).unwrap();
+        let taken = take(&ground, Liar { writer }.list(0, 0, &[]).end());
+        assert!(matches!(taken, Err(Error::Roles { .. })), "{taken:?}");
+        ground.assert_untouched();
+    }
+}

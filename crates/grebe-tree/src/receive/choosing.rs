@@ -82,7 +82,7 @@ pub(super) struct Choosing<'a> {
     next: EntryId,
     chosen: Chosen,
     /// Names of the present directory, if the rest will be deleted.
-    listed: Option<(Place, HashSet<Box<[u8]>>)>,
+    listed: Option<Listed>,
     /// Names of the present directory that the file system may confuse.
     met: Met,
     empty: Vec<Pending>,
@@ -158,7 +158,7 @@ impl<'a> Choosing<'a> {
             }
         };
         let at = At { place, state: self.chosen.facts[place as usize].state, directory };
-        self.note_listed(&at, &listing);
+        self.note_listed(&at, &listing)?;
         for entry in listing.entries {
             let id = self.next;
             self.next += 1;
@@ -215,7 +215,7 @@ impl<'a> Choosing<'a> {
             }
             return Ok(());
         }
-        if let Some(first) = self.one_with(at, &name) {
+        if let Some(first) = self.one_with(at, &name)? {
             let path = self.receiving.directories.path_of(at.place, &name);
             let why = format!(
                 "{} was copied, and the file system there takes both for one name",
@@ -244,8 +244,10 @@ impl<'a> Choosing<'a> {
         match entry.kind {
             EntryKind::Directory => self.directory(at, &name, &entry, there),
             EntryKind::File { bytes, is_linked, touched } => {
+                // No further names of it are taken from a stranger.
+                let is_linked = is_linked && stranger.is_none();
                 if is_linked {
-                    self.chosen.links.remember(id, at.place, &name)?;
+                    self.chosen.links.remember(self.receiving, id, at.place, &name)?;
                 }
                 let listed = ListedFile { id, bytes, touched, is_linked };
                 self.file(at, name, entry, there, listed)
@@ -256,7 +258,7 @@ impl<'a> Choosing<'a> {
             }
             EntryKind::HardLink { to } => {
                 if self.make_room(at, &name, there, false) {
-                    self.chosen.links.add(to, at.place, &name)?;
+                    self.chosen.links.add(self.receiving, to, at.place, &name)?;
                 }
                 Ok(())
             }
@@ -266,12 +268,17 @@ impl<'a> Choosing<'a> {
 
     /// Earlier name in the same directory that denotes the same file there. A dry run creates no files and
     /// cannot know.
-    fn one_with(&mut self, at: &At, name: &[u8]) -> Option<Box<[u8]>> {
+    fn one_with(&mut self, at: &At, name: &[u8]) -> Result<Option<Box<[u8]>>> {
         let receiving = self.receiving;
         let keeps_all = at.place == TOP && receiving.destination.of_several;
-        let first = self.met.meet(at.place, name, keeps_all)?;
-        let directory = at.directory.as_ref().filter(|_| !receiving.options.dry_run)?;
-        are_one(directory, &receiving.partial.name(), &first, name).unwrap_or(false).then_some(first)
+        let first = self.met.meet(at.place, name, keeps_all);
+        if receiving.are_too_many(self.met.bytes()) {
+            return Err(TOO_MANY_NAMES);
+        }
+        let directory = at.directory.as_ref().filter(|_| !receiving.options.dry_run);
+        let Some((first, directory)) = first.zip(directory) else { return Ok(None) };
+        let are_one = are_one(directory, &receiving.partial.name(), &first, name).unwrap_or(false);
+        Ok(are_one.then_some(first))
     }
 
     fn refuse(&mut self, at: &At, name: &[u8], kind: &EntryKind) -> Result<()> {
@@ -335,7 +342,7 @@ impl<'a> Choosing<'a> {
     }
 
     /// Collects the names of a directory, then finds the other existing ones.
-    fn note_listed(&mut self, at: &At, listing: &Listing) {
+    fn note_listed(&mut self, at: &At, listing: &Listing) -> Result<()> {
         let receiving = self.receiving;
         let is_itself = |entry: &Entry| entry.kind == EntryKind::Itself;
         // At the top, only if the contents of a source were named.
@@ -343,21 +350,27 @@ impl<'a> Choosing<'a> {
             || self.chosen.facts[TOP as usize].finally.is_some()
             || listing.entries.iter().any(is_itself);
         if !receiving.options.delete || !matches!(at.state, State::There { .. }) || !counts {
-            return;
+            return Ok(());
         }
-        let is_begun = self.listed.as_ref().is_some_and(|(place, _)| *place == at.place);
-        if !is_begun {
-            self.listed = Some((at.place, HashSet::new()));
+        let listed = match self.listed.take().filter(|listed| listed.place == at.place) {
+            Some(listed) => listed,
+            None => Listed { place: at.place, ..Listed::default() },
+        };
+        let listed = self.listed.insert(listed);
+        for Entry { name, .. } in &listing.entries {
+            listed.names_bytes += name.len();
+            listed.names.insert(Box::from(&name[..]));
         }
-        let Some((_, names)) = &mut self.listed else { return };
-        names.extend(listing.entries.iter().map(|entry| Box::from(&entry.name[..])));
-        if !listing.is_last {
-            return;
+        if receiving.are_too_many(listed.names_bytes) {
+            return Err(TOO_MANY_NAMES);
         }
-        let Some((_, names)) = self.listed.take() else { return };
-        if let (false, Some(directory)) = (listing.is_incomplete, &at.directory) {
-            self.chosen.deletions.look(receiving, at.place, directory, &names);
+        if listing.is_last
+            && let Some(listed) = self.listed.take()
+            && let (false, Some(directory)) = (listing.is_incomplete, &at.directory)
+        {
+            self.chosen.deletions.look(receiving, at.place, directory, &listed.names);
         }
+        Ok(())
     }
 
     fn make_empty(&mut self) {
@@ -388,6 +401,16 @@ struct At {
     /// `None` if there is nothing to compare with.
     directory: Option<Arc<Directory>>,
 }
+
+/// Names of one directory that a sender has listed.
+#[derive(Default)]
+struct Listed {
+    place: Place,
+    names: HashSet<Box<[u8]>>,
+    names_bytes: usize,
+}
+
+const TOO_MANY_NAMES: Error = Error::Malformed { what: "more names of one directory than are taken" };
 
 /// Fields that only files have.
 struct ListedFile {

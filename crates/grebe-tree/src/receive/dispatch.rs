@@ -16,7 +16,7 @@ use crate::receive::frames::Frames;
 use crate::receive::parts::{Piece, ToParts, is_large};
 use crate::receive::pending::Pending;
 use crate::receive::shared::Receiving;
-use crate::receive::signing::Again;
+use crate::receive::signing::{Again, queue};
 use crate::receive::small::{Batch, Content};
 use crate::wire::{DataFrame, EntryId, Kind, Look, Note, RecordKind, Refine, SenderEnd, Shift};
 
@@ -158,8 +158,7 @@ impl Dispatch<'_> {
         let to_sign = ToSign { id, place, name: file.name.clone(), elsewhere: None, bytes, mode, sizes };
         self.receiving.bases.will_be_told(id);
         self.receiving.pending.expect(file)?;
-        let _ = self.to_sign.send(to_sign);
-        Ok(())
+        queue(&self.to_sign, to_sign)
     }
 
     fn piece(&self, id: EntryId, begins: Option<Pending>, body: &Arc<Vec<u8>>, record: RecordKind) {

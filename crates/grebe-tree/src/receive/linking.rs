@@ -6,6 +6,7 @@ use std::io;
 use crate::directories::Place;
 use crate::error::{Error, Result};
 use crate::progress::{Done, add};
+use crate::receive::session::Session;
 use crate::receive::shared::Receiving;
 use crate::system::{Kind, Metadata};
 use crate::wire::EntryId;
@@ -15,6 +16,7 @@ use crate::wire::EntryId;
 pub(super) struct Links {
     firsts: HashMap<EntryId, (Place, Box<[u8]>)>,
     links: Vec<Link>,
+    names_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -29,14 +31,20 @@ const LINKS_MAX: usize = 1 << 24;
 
 impl Links {
     /// Remembers a file with further names.
-    pub(super) fn remember(&mut self, id: EntryId, place: Place, name: &[u8]) -> Result<()> {
+    pub(super) fn remember(
+        &mut self,
+        session: &Session,
+        id: EntryId,
+        place: Place,
+        name: &[u8],
+    ) -> Result<()> {
         self.firsts.insert(id, (place, name.into()));
-        self.check()
+        self.check(session, name)
     }
 
-    pub(super) fn add(&mut self, to: EntryId, place: Place, name: &[u8]) -> Result<()> {
+    pub(super) fn add(&mut self, session: &Session, to: EntryId, place: Place, name: &[u8]) -> Result<()> {
         self.links.push(Link { to, place, name: name.into() });
-        self.check()
+        self.check(session, name)
     }
 
     /// Makes the links, only to files that this copy created or verified.
@@ -65,8 +73,9 @@ impl Links {
         }
     }
 
-    fn check(&self) -> Result<()> {
-        if self.firsts.len() + self.links.len() > LINKS_MAX {
+    fn check(&mut self, session: &Session, name: &[u8]) -> Result<()> {
+        self.names_bytes += name.len();
+        if self.firsts.len() + self.links.len() > LINKS_MAX || session.are_too_many(self.names_bytes) {
             return Err(Error::Malformed { what: "more hard links than are taken" });
         }
         Ok(())

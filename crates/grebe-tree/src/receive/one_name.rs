@@ -22,6 +22,11 @@ pub(super) struct Met {
 }
 
 impl Met {
+    /// Bytes that it holds, including some 50 for each name.
+    pub(super) fn bytes(&self) -> usize {
+        self.names.len() + 50 * self.kept.len()
+    }
+
     /// Earlier name in the same directory that differs only in case. `keeps_all` for names in any order.
     pub(super) fn meet(&mut self, place: Place, name: &[u8], keeps_all: bool) -> Option<Box<[u8]>> {
         if place != self.place {

@@ -74,6 +74,8 @@ pub(super) struct PendingFiles {
 #[derive(Debug, Default)]
 struct State {
     files: HashMap<EntryId, Pending>,
+    /// Bytes of their names.
+    names_bytes: usize,
     /// First number that is not compared yet.
     next: EntryId,
     /// Number of listings received but not compared.
@@ -81,7 +83,10 @@ struct State {
 }
 
 /// Maximum files, more than an honest sender lists before it sends.
-const PENDING_MAX: usize = 4 * FILES_AHEAD;
+pub(super) const PENDING_MAX: usize = 4 * FILES_AHEAD;
+
+/// Maximum bytes of their names.
+const NAMES_BYTES_MAX: usize = PENDING_MAX * 256;
 
 impl PendingFiles {
     /// Counts a received listing.
@@ -100,7 +105,8 @@ impl PendingFiles {
 
     pub(super) fn expect(&self, file: Pending) -> Result<()> {
         let mut state = self.lock();
-        if state.files.len() >= PENDING_MAX {
+        state.names_bytes += file.name.len();
+        if state.files.len() >= PENDING_MAX || state.names_bytes > NAMES_BYTES_MAX {
             return Err(Error::Malformed { what: "more names than it sends content for" });
         }
         state.files.insert(file.id, file);
@@ -117,7 +123,9 @@ impl PendingFiles {
             let waited = self.chosen.wait_timeout(state, Duration::from_millis(100));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Ok(state.files.remove(&id))
+        let file = state.files.remove(&id);
+        state.names_bytes -= file.as_ref().map_or(0, |file| file.name.len());
+        Ok(file)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -146,5 +154,23 @@ impl Adopted {
     pub(super) fn take(&self) -> io::Result<Temporary> {
         let temporary = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         temporary.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_of_files_that_wait_take_so_much_memory_and_no_more() {
+        let all_bytes = Arc::default();
+        let hold = || {
+            Held::new(vec![Attribute { name: vec![b'a'; 1 << 10], value: vec![0; 255 << 10] }], &all_bytes)
+        };
+        let held: Vec<_> = (0..256).map(|_| hold()).collect();
+        assert!(held.iter().all(|(_, fits)| *fits), "64 MiB");
+        assert!(!hold().1);
+        drop(held);
+        assert!(hold().1);
     }
 }

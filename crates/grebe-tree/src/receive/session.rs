@@ -146,6 +146,11 @@ impl Session {
         })
     }
 
+    /// Whether a table with names of this many bytes, however they were listed, takes too much memory.
+    pub(super) fn are_too_many(&self, names_bytes: usize) -> bool {
+        names_bytes > if self.stranger.is_some() { STRANGERS_NAMES_BYTES_MAX } else { NAMES_BYTES_MAX }
+    }
+
     /// Whether this much of a file exceeds the offer.
     pub(super) fn is_too_much(&self, file: &Pending, end: u64) -> bool {
         self.stranger.is_some() && end > file.bytes
@@ -281,6 +286,10 @@ impl Session {
         }
     }
 }
+
+/// Maximum bytes of the names of directories, of hard links, and of the names of one directory.
+const NAMES_BYTES_MAX: usize = 1 << 30;
+const STRANGERS_NAMES_BYTES_MAX: usize = 256 << 20;
 
 impl Counters {
     pub(super) fn report(&self) -> Report {

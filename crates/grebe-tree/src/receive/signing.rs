@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 
 use crate::delta::{BasisMap, ChunkSizes, Chunks, GAP_BYTES_MAX, Known, SignatureWriter, sign};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::receive::adopting;
 use crate::receive::basis::{Basis, ToSign};
 use crate::receive::laying::lay;
+use crate::receive::pending::PENDING_MAX;
 use crate::receive::shared::Receiving;
 use crate::stretch::Stretch;
 use crate::system;
@@ -20,6 +21,16 @@ use crate::wire::{EntryId, Kind, Look, Refine, SignaturePart, SignatureState};
 
 /// Maximum early finer chunks of one file.
 const FINER_MAX: usize = 1 << 20;
+
+/// Adds a file to sign. An honest sender lists no more than it awaits content of.
+pub(super) fn queue(to_sign: &Sender<ToSign>, file: ToSign) -> Result<()> {
+    if to_sign.len() >= PENDING_MAX {
+        return Err(Error::Malformed { what: "more names than it sends content for" });
+    }
+    // The thread is gone only after a failure.
+    let _ = to_sign.send(file);
+    Ok(())
+}
 
 /// Runs until no more files arrive.
 pub(super) fn sign_files(receiving: &Receiving, files: &Receiver<ToSign>) {
@@ -190,4 +201,27 @@ fn tell_stretches(receiving: &Receiving, basis: &Basis, refine: &Refine) -> io::
 
 fn say(receiving: &Receiving, id: EntryId, state: SignatureState, piece: Vec<u8>) {
     receiving.say(Kind::Signature, SignaturePart { id, state, piece }.encode());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_wait_to_be_signed_are_so_many() {
+        let file = || ToSign {
+            id: 7,
+            place: 0,
+            name: Box::default(),
+            elsewhere: None,
+            bytes: 1,
+            mode: 0,
+            sizes: None,
+        };
+        let (to_sign, waiting) = crossbeam_channel::unbounded();
+        assert!((0..PENDING_MAX).all(|_| queue(&to_sign, file()).is_ok()));
+        assert!(queue(&to_sign, file()).is_err());
+        waiting.recv().unwrap();
+        assert!(queue(&to_sign, file()).is_ok());
+    }
 }

@@ -17,13 +17,12 @@ use crate::report::{LeftOutList, Report, Waits};
 use crate::scan::{Found, Names, Scanned};
 use crate::send::blocks::BlockFiles;
 use crate::send::comparing::{Came, Comparing};
-use crate::send::frames::Frames;
+use crate::send::frames::{Frames, HeldFrame};
 use crate::send::job::{Ended, How, Job, Outcome, Read, Wanted};
 use crate::send::reading::READ_AHEAD;
 use crate::send::ready::Ready;
 use crate::wire::{
-    EntryId, EntryKind, FILES_AHEAD, Frame, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note,
-    SenderEnd,
+    EntryId, EntryKind, FILES_AHEAD, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note, SenderEnd,
 };
 
 pub(super) struct Sending<'a, W> {
@@ -58,6 +57,7 @@ pub(super) struct Sending<'a, W> {
     blocks: BlockFiles,
     /// Blocks that the receiver has, of files without an answer.
     left: HashMap<EntryId, Left>,
+    left_bytes: usize,
     /// Bytes of the present large file that count as done.
     part_bytes: u64,
     stream: Duration,
@@ -75,6 +75,9 @@ const JOB_FILES: usize = 256;
 
 /// Maximum parts that a receiver may report before its answers.
 const LEFT_MAX: usize = FILES_AHEAD;
+
+/// Maximum bytes of their maps: 60 TB in blocks of 256 KiB.
+const LEFT_BYTES_MAX: usize = 32 << 20;
 
 /// Jobs in progress, enough for all reading threads.
 const JOBS: usize = 6;
@@ -115,6 +118,7 @@ impl<'a, W: Write> Sending<'a, W> {
             comparing,
             blocks,
             left: HashMap::new(),
+            left_bytes: 0,
             part_bytes: 0,
             stream: Duration::ZERO,
             disk: Duration::ZERO,
@@ -203,7 +207,7 @@ impl<'a, W: Write> Sending<'a, W> {
             found => found,
         };
         match found {
-            Step::Frame(frame) => self.frame(&frame?),
+            Step::Frame(frame) => self.frame(&*frame?),
             Step::Names(Some(Scanned::Names(names))) => self.list(names),
             Step::Names(Some(Scanned::LeftOut { name, why })) => self.leave_out(name, why),
             Step::Names(Some(Scanned::Done { is_complete })) => {
@@ -398,7 +402,7 @@ impl<'a, W: Write> Sending<'a, W> {
 }
 
 enum Step {
-    Frame(Result<Frame>),
+    Frame(Result<HeldFrame>),
     Names(Option<Scanned>),
     Content(Option<Read>),
     Compared(Option<Came>),

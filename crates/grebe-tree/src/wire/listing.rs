@@ -82,6 +82,8 @@ pub(crate) struct Listing {
 
 /// Maximum length of a link target.
 const TARGET_BYTES_MAX: usize = 64 << 10;
+/// Maximum bytes of the names of one listing. A shared prefix makes them far longer than the message.
+const NAMES_BYTES_MAX: usize = 4 << 20;
 const ATTRIBUTES_MAX: u64 = 1_000;
 pub(crate) const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 /// Maximum attribute bytes of one name, so that they fit into a message.
@@ -98,10 +100,15 @@ impl Listing {
             return Err(Error::Malformed { what: "flags of names that this version does not have" });
         }
         let mut state = State::default();
-        let mut entries = Vec::new();
+        let (mut entries, mut names_bytes) = (Vec::new(), 0);
         while !reader.is_empty() {
             let id = first + entries.len() as u64;
-            entries.push(state.decode(&mut reader, id)?);
+            let entry = state.decode(&mut reader, id)?;
+            names_bytes += entry.name.len();
+            if names_bytes > NAMES_BYTES_MAX {
+                return Err(Error::Malformed { what: "more names than a message has" });
+            }
+            entries.push(entry);
         }
         Ok(Self { directory, is_last: flags & 1 != 0, is_incomplete: flags & 2 != 0, entries })
     }

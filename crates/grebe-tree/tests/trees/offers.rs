@@ -292,3 +292,17 @@ fn nothing_is_sent_that_was_not_there_when_it_was_looked() {
         assert_eq!(inside, 0, "{what}");
     }
 }
+
+#[test]
+fn of_files_under_other_names_a_sender_learns_nothing() {
+    let (from, into) = (scratch(), scratch());
+    let content: String = (0..400_000).map(|number| format!("{number} ")).collect();
+    write(from.path(), &[("new", &content)]);
+    write(into.path(), &[("old", &content)]);
+    for path in [from.path().join("new"), into.path().join("old")] {
+        at(&path, 1_700_000_000);
+    }
+    // A copy by a login takes its content from there.
+    let report = transfer(&[from.path().join("new")], into.path(), true);
+    assert_eq!((report.files_copied, report.data_bytes), (1, content.len() as u64));
+}

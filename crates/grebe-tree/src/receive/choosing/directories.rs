@@ -108,10 +108,13 @@ impl Choosing<'_> {
         state: State,
         finally: Option<Finally>,
     ) -> Result<()> {
-        if self.chosen.facts.len() >= DIRECTORIES_MAX {
+        let directories = &self.receiving.directories;
+        if self.chosen.facts.len() >= DIRECTORIES_MAX
+            || self.receiving.are_too_many(directories.names_bytes())
+        {
             return Err(Error::Malformed { what: "more directories than are taken" });
         }
-        self.receiving.directories.add(at.place, name);
+        directories.add(at.place, name);
         self.chosen.facts.push(Facts { state, finally });
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::progress::add;
 use crate::receive::basis::ToSign;
 use crate::receive::comparing::{chunk_sizes, hash, left_part, may_be_same_time, mend};
 use crate::receive::pending::Pending;
+use crate::receive::signing::queue;
 use crate::receive::stranger::EXISTS;
 use crate::system::{Kind, Metadata};
 use crate::wire::{self, Answer, Entry, Left, bytes_of_attributes};
@@ -120,7 +121,7 @@ impl Choosing<'_> {
         if let Some(to_sign) = to_sign {
             // The sender must know the answer before the signature.
             self.send_answers();
-            let _ = self.to_sign.send(to_sign);
+            queue(&self.to_sign, to_sign)?;
         }
         Ok(())
     }

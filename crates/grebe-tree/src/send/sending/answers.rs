@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 use grebe_packet::Cancel;
 
-use super::{LEFT_MAX, Sending};
+use super::{LEFT_BYTES_MAX, LEFT_MAX, Sending};
 use crate::blocks::{BlockMap, Blocks, comes_in_blocks};
 use crate::delta::EarlyBytes;
 use crate::error::{Error, Result};
@@ -41,10 +41,13 @@ impl<W: Write> Sending<'_, W> {
             }
             Kind::Left if self.options.progressive => {
                 let left = Left::decode(&frame.body)?;
-                if self.left.len() >= LEFT_MAX {
+                self.left_bytes += left.bits.len();
+                if self.left.len() >= LEFT_MAX || self.left_bytes > LEFT_BYTES_MAX {
                     return Err(Error::Malformed { what: "more parts than it answers for" });
                 }
-                self.left.insert(left.id, left);
+                if let Some(before) = self.left.insert(left.id, left) {
+                    self.left_bytes -= before.bits.len();
+                }
                 Ok(())
             }
             Kind::Want if self.options.progressive => {
@@ -120,6 +123,7 @@ impl<W: Write> Sending<'_, W> {
     /// Sends a whole file, except for the blocks that the receiver reported.
     pub(super) fn want_whole(&mut self, file: Wanted) {
         let left = self.left.remove(&file.id);
+        self.left_bytes -= left.as_ref().map_or(0, |left| left.bits.len());
         if !self.sends_blocks || !comes_in_blocks(&file.name, file.bytes) {
             return self.want(file, How::Whole);
         }
