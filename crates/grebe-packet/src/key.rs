@@ -38,3 +38,18 @@ impl fmt::Debug for Key {
         f.write_str("Key(secret)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_new_each_time_and_wiped_at_its_end() {
+        fn is_wiped(_: &impl ZeroizeOnDrop) {}
+        let mut key = Key::random().unwrap();
+        is_wiped(&key);
+        assert_ne!(key.as_bytes(), Key::random().unwrap().as_bytes());
+        key.zeroize();
+        assert_eq!(key.as_bytes(), &[0; Key::BYTES]);
+    }
+}

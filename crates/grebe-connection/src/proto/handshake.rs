@@ -325,7 +325,28 @@ mod tests {
             responder.on_init(Initiator::new(&key).unwrap().datagram()).unwrap();
         }
         assert_eq!(responder.pending.len(), PENDING_MAX);
-        assert!(3 * INIT_BYTES > reply.len());
+        assert!(reply.len() * 20 < INIT_BYTES, "an answer is a twentieth of its question");
+    }
+
+    #[test]
+    fn the_ticket_opens_nothing_that_was_recorded() {
+        let key = Key::random().unwrap();
+        let mut initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key.clone());
+        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let mut ours = initiator.on_reply(&reply).unwrap();
+        let recorded = sealed(&mut ours, 0, b"hello");
+        // The attacker has the ticket, and both packets of the handshake.
+        let mut late = Responder::new(key.clone());
+        let other = late.on_init(initiator.datagram()).unwrap();
+        assert_ne!(reply, other, "its part is new");
+        for connection in [recorded[1..5].try_into().unwrap(), late.pending[0].connection.to_be_bytes()] {
+            let mut forged = recorded.clone();
+            forged[1..5].copy_from_slice(&connection);
+            assert!(late.on_sealed(&mut forged).is_err());
+        }
+        assert!(Initiator::new(&key).unwrap().on_reply(&reply).is_err());
+        assert!(responder.on_sealed(&mut recorded.clone()).is_ok(), "the true one opens it");
     }
 
     #[test]

@@ -385,6 +385,33 @@ mod tests {
     }
 
     #[test]
+    fn a_report_of_what_was_never_sent_changes_nothing() {
+        let mut sender = Sender::new(SenderOptions::default());
+        sender.extend(0, 900_000, 900_000);
+        let mut sent = 0;
+        while sender.poll_transmit(0).is_some() {
+            sent += 1;
+        }
+        let report = |highest| crate::proto::wire::Feedback {
+            highest,
+            age_us: 0,
+            at_us: 1,
+            delivered_bytes: 900_000,
+            received_bytes: 900_000,
+            window_end: u64::MAX,
+            delay_us: None,
+            train: None,
+            runs: crate::proto::wire::RunBytes::NONE,
+        };
+        let (window_end, received) = (sender.window_end, sender.received_bytes);
+        sender.on_feedback(1_000, &report(sent));
+        assert_eq!((sender.window_end, sender.received_bytes), (window_end, received));
+        sender.on_feedback(1_000, &report(sent - 1));
+        assert_eq!(sender.received_bytes, 900_000, "the last one was sent");
+        assert_eq!(sender.window_end, crate::proto::wire::SENT_AHEAD_BYTES_MAX, "not as far as was said");
+    }
+
+    #[test]
     fn a_limit_holds_for_a_stream_too() {
         let options = SenderOptions { limit_bits_per_s: Some(8e6), ..SenderOptions::default() };
         let mut sender = Sender::new(options);

@@ -190,6 +190,14 @@ mod tests {
     }
 
     #[test]
+    fn of_lost_packets_only_so_many_are_remembered() {
+        let mut sent = sent_packets(RECORDS_MAX as u64 + 1_000);
+        sent.declare_lost(u64::MAX, u64::MAX, |_, _| {});
+        sent.drop_settled(0);
+        assert_eq!(sent.ring.len(), RECORDS_MAX);
+    }
+
+    #[test]
     fn what_is_settled_is_forgotten_and_numbers_go_on() {
         let mut sent = sent_packets(4);
         for number in [0, 1] {

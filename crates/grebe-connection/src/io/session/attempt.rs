@@ -281,6 +281,15 @@ mod tests {
     use crate::proto::handshake::Responder;
 
     #[test]
+    fn of_a_ticket_with_many_addresses_few_are_asked() {
+        let addresses: Vec<_> = (1..1_000).map(|port| SocketAddr::from(([192, 0, 2, 7], port))).collect();
+        let mut questions = Vec::new();
+        note_routes(&mut questions, Instant::now(), &addresses, None);
+        note_routes(&mut questions, Instant::now(), &addresses, None);
+        assert_eq!(questions.len(), QUESTIONS_MAX);
+    }
+
+    #[test]
     fn both_families_are_asked_at_once_and_the_one_that_answers_is_the_peer() {
         let Ok(listener) = UdpSocket::bind("[::1]:0") else {
             println!("skipped: this machine has no IPv6");

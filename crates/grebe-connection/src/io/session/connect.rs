@@ -49,8 +49,8 @@ pub(super) fn addresses_of(ticket: &Ticket, via: Via) -> Result<Vec<SocketAddr>>
             .then(Vec::new)
             .ok_or(Error::Ticket { what: "it names no relay, and only one is to be used" });
     }
-    let found: Vec<SocketAddr> =
-        ticket.addresses.iter().filter_map(|address| address.to_socket_addrs().ok()).flatten().collect();
+    let found = ticket.addresses.iter().filter_map(|address| address.to_socket_addrs().ok()).flatten();
+    let found: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
     if found.is_empty() && ticket.relay.is_none() {
         Err(Error::Ticket { what: "it has no address that can be found" })
     } else {
@@ -153,6 +153,9 @@ pub(super) fn is_moved(peer: SocketAddr, from: SocketAddr) -> bool {
     from != peer && from.ip() == peer.ip()
 }
 
+/// Maximum addresses of a ticket, of which each costs a thread over TCP. A name can have thousands.
+const ADDRESSES_MAX: usize = 64;
+
 /// Silence after which this end looks for another route.
 pub(super) const SILENT_US: u64 = 5_000_000;
 
@@ -168,6 +171,15 @@ pub(super) const LOOK_AT_DOOR_EVERY: Duration = Duration::from_millis(10);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_from_another_host_do_not_lead_there() {
+        let at = |address: &str| -> SocketAddr { address.parse().unwrap() };
+        let peer = at("192.0.2.7:4000");
+        assert!(is_moved(peer, at("192.0.2.7:4001")));
+        assert!(!is_moved(peer, peer) && !is_moved(peer, at("192.0.2.8:4000")));
+        assert!(!is_moved(at("[2001:db8::7]:1"), at("[2001:db8::8]:1")));
+    }
 
     #[test]
     fn a_ticket_names_both_families_and_those_of_ipv6_first() {

@@ -198,6 +198,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_report_of_more_than_can_be_is_refused() {
+        let is_read = |report: Feedback<'_>| {
+            let mut bytes = [0; 200];
+            let mut received = ReceivedPackets::default();
+            received.accept(0);
+            let length = report.encode_with(&received, 0, &mut bytes).unwrap();
+            Frame::decode(&bytes[..length]).is_ok()
+        };
+        let train = |span_us, jitter_us| Some(Train { mark: 1, span_us, bytes: 1, jitter_us });
+        let most = Feedback { at_us: TIME_US_MAX - 1, train: train(TRAIN_US_MAX, TRAIN_US_MAX), ..report() };
+        assert!(is_read(most));
+        assert!(!is_read(Feedback { at_us: TIME_US_MAX, ..most }));
+        assert!(!is_read(Feedback { delivered_bytes: 1 << 62, ..most }));
+        assert!(!is_read(Feedback { train: train(TRAIN_US_MAX + 1, 0), ..most }));
+        assert!(!is_read(Feedback { train: train(0, TRAIN_US_MAX + 1), ..most }));
+    }
+
     proptest! {
         #[test]
         fn a_report_says_which_packets_arrived(

@@ -137,6 +137,11 @@ mod tests {
         assert!(Header::decode(&bytes[..HEADER_BYTES]).is_err());
     }
 
+    #[test]
+    fn no_round_trip_counts_for_more_than_ten_seconds() {
+        assert_eq!(decode_rtt(u8::MAX), Some(RTT_US_MAX));
+    }
+
     proptest! {
         #[test]
         fn a_round_trip_fits_a_byte(rtt_us in 16..10_000_000_u64) {

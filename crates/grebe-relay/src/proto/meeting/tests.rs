@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use grebe_testing::Rng;
 
 use super::*;
+use crate::proto::candidates::{Candidate, encode};
 use crate::proto::relay::{Limits, Outbox, RelayCore};
 
 /// Mapping and filtering of a NAT.
@@ -298,6 +299,29 @@ fn what_others_say_changes_nothing() {
     assert_eq!(asks.next_knock(), None);
     asks.take(0, relay, &refused(number));
     assert_eq!(asks.standing(), Standing::Refused(Refusal::Full));
+}
+
+#[test]
+fn who_has_the_ticket_has_few_knocks_sent_wherever_it_says() {
+    let own = "192.0.2.7:4000".parse().unwrap();
+    let key = Key::from_bytes([1; 32]);
+    let mut meeting =
+        Meeting::new(&key, Side::Waits, Via::Any, own, Vec::new(), &[RELAY.parse().unwrap()]).unwrap();
+    let mut knocked = vec![0; 30];
+    for now_us in (0..30_000_000).step_by(10_000) {
+        // The other end names other addresses each time, more than are taken.
+        let address = |number| SocketAddr::from(([203, 0, 113, number], (now_us / 10_000) as u16 + 1));
+        let named: Vec<_> =
+            (0..200).map(|number| Candidate { address: address(number), is_observed: false }).collect();
+        meeting.theirs = decode(&encode(&named)).unwrap();
+        assert_eq!(meeting.theirs.len(), 12);
+        (meeting.knocks.round, meeting.knocks.at, meeting.knocks.next_us) = (0, 0, now_us);
+        while let Some((to, _)) = meeting.knock(now_us) {
+            assert!(to.ip() != RELAY.parse::<SocketAddr>().unwrap().ip());
+            knocked[now_us as usize / 1_000_000] += 1;
+        }
+    }
+    assert!((100..=110).contains(&knocked[0]) && knocked[1..].iter().all(|each| *each <= 11), "{knocked:?}");
 }
 
 #[test]

@@ -172,6 +172,25 @@ fn what_was_seen_before_changes_nothing() {
 }
 
 #[test]
+fn what_is_repeated_after_its_end_has_left_holds_a_place_for_a_minute() {
+    let mut relay = relay();
+    let mut end = End::new(1, Side::Waits, "192.0.2.1:1000");
+    end.join(&mut relay, 0);
+    let (old, leave) = (end.question(false), end.question(true));
+    ask(&mut relay, 1, end.address, &old);
+    ask(&mut relay, 2, end.address, &leave);
+    assert_eq!(relay.figures().sessions, 0);
+    ask(&mut relay, 3, end.address, &old);
+    assert_eq!(relay.figures().sessions, 1);
+    let idle_us = relay.limits.idle_us;
+    relay.tick(3 + idle_us);
+    assert_eq!(relay.figures().sessions, 0);
+    // Its cookie is too old by then.
+    ask(&mut relay, 3 + 2 * idle_us, end.address, &old);
+    assert_eq!(relay.figures().sessions, 0);
+}
+
+#[test]
 fn who_came_first_keeps_the_place_until_it_is_silent() {
     let mut relay = relay();
     let (mut a, mut b) =

@@ -255,8 +255,12 @@ fn failure(broken: Broken, waited: Duration) -> Failure {
 /// repeated loss.
 fn room_bytes(core: &ConnectionEnd) -> u64 {
     let progress = core.sender.progress();
-    let product_bytes = (progress.rate_bits_per_s / 8.0 * progress.rtt_us as f64 / 1e6) as u64;
-    ROOM_BYTES_MIN.saturating_add(ROOM_PRODUCTS * product_bytes).min(WINDOW_BYTES_MAX)
+    room_of(progress.rate_bits_per_s, progress.rtt_us)
+}
+
+fn room_of(rate_bits_per_s: f64, rtt_us: u64) -> u64 {
+    let product_bytes = (rate_bits_per_s / 8.0 * rtt_us as f64 / 1e6) as u64;
+    ROOM_BYTES_MIN.saturating_add(ROOM_PRODUCTS.saturating_mul(product_bytes)).min(WINDOW_BYTES_MAX)
 }
 
 pub(super) const ROOM_BYTES_MIN: u64 = 4 << 20;
@@ -269,3 +273,17 @@ const WINDOW_BYTES: u64 = 16 << 20;
 
 /// Maximum bytes read between two updates of the window.
 const CALL_BYTES: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_receiver_claims_only_so_many_bytes_wait_for_it() {
+        assert_eq!(room_of(0.0, 0), ROOM_BYTES_MIN);
+        assert_eq!(room_of(1e9, 100_000), ROOM_BYTES_MIN + 4 * 12_500_000);
+        for claimed in [1e15, 1e30, f64::INFINITY] {
+            assert_eq!(room_of(claimed, u64::MAX), WINDOW_BYTES_MAX);
+        }
+    }
+}
