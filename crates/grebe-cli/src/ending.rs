@@ -16,6 +16,7 @@ use grebe_tree::Error as TreeError;
 use grebe_view::Error as ViewError;
 use serde_json::json;
 
+use crate::hidden_tickets::without_tickets;
 use crate::output::{self, note};
 
 /// How a command ended without an error.
@@ -106,8 +107,9 @@ pub(crate) fn refuse(mut error: clap::Error, command: Option<&str>, as_json: boo
     }
     let error = &error;
     let plain = error.render().to_string();
-    if error.use_stderr() && output::printable_lines(&plain) != plain {
-        output::say_lines(plain.trim_end());
+    let shown = without_tickets(&plain);
+    if error.use_stderr() && output::printable_lines(&shown) != plain {
+        output::say_lines(shown.trim_end());
     } else {
         // Ignored, because standard error is closed.
         let _ = error.print();
@@ -132,12 +134,12 @@ const OTHER_SIDE: [(&str, &str, &str); 2] = [
 
 /// The reason of an error, without the usage text.
 pub(crate) fn one_line_of_clap(error: &clap::Error) -> String {
-    let text = error.render().to_string();
+    let text = without_tickets(&error.render().to_string());
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// An error with its causes, without repetitions.
+/// An error with its causes, without repetitions and tickets.
 pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -148,7 +150,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
-    line
+    without_tickets(&line)
 }
 
 /// Whether the user ended the command.

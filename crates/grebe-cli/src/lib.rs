@@ -14,6 +14,7 @@ mod command;
 mod ending;
 mod generator;
 mod graph;
+mod hidden_tickets;
 mod interrupt;
 mod output;
 mod receiver;

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::Rendezvous;
 use crate::ending::{Ending, Usage};
+use crate::hidden_tickets;
 use crate::output::{self, note, out};
 use crate::units;
 
@@ -63,11 +64,9 @@ where
     })
 }
 
-/// Whether a word is a damaged ticket rather than a directory name.
+/// Whether a word is or has a ticket, perhaps a damaged one, rather than a file's name.
 pub(crate) fn is_like_a_ticket(word: &str) -> bool {
-    let begins = word.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("grebe"));
-    let is_long = word.len() >= 30 && word.bytes().all(|letter| letter.is_ascii_alphanumeric());
-    begins && is_long && !std::path::Path::new(word).exists()
+    hidden_tickets::is_in(word) && !std::path::Path::new(word).exists()
 }
 
 /// Reports skipped files with the reasons.

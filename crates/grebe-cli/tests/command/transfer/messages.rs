@@ -1,9 +1,11 @@
 //! Messages during a transfer: silence, rate, limit.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-use super::peers::{Waiting, file, moved, noted_bytes, send, sent, wait_for_note};
-use crate::support::signal;
+use super::peers::{Waiting, file, moved, noted_bytes, path, send, sent, wait_for_note};
+use crate::support::{signal, text};
 
 #[test]
 fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
@@ -32,6 +34,50 @@ fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
         "scripts see it, too: {:?}",
         sender.progress
     );
+}
+
+#[test]
+fn a_ticket_is_in_no_message_and_in_no_file() {
+    let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (large, _) = file(from.path(), "large.bin", 8_000_000);
+    let receiver = Waiting::recv(into.path());
+    let ticket = receiver.ticket.clone();
+    let sender = send(&[&large], &ticket, &["--bwlimit", "20M"]);
+    wait_for_note(into.path(), 1);
+    let holds = |place: &std::path::Path| {
+        Command::new("grep").args(["-rqaF", &ticket[5..]]).arg(place).status().unwrap().success()
+    };
+    assert!(!holds(from.path()) && !holds(into.path()));
+    signal("-INT", sender.id());
+    let (sender, receiver) = (sent(sender), receiver.finish());
+    for ended in [sender, receiver] {
+        let all = format!("{} {} {} {:?}", ended.said, ended.result, ended.error, ended.progress);
+        assert!(!all.contains(&ticket[5..]), "{all}");
+    }
+    // It may stand anywhere in a command line.
+    let around = format!("'{}'", ticket.to_uppercase());
+    for arguments in
+        [&["send", &around][..], &["recv", path(into.path()), &around], &["info", &ticket], &[&ticket]]
+    {
+        let output = crate::support::run(arguments);
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert!(
+            !output.status.success() && !said.to_lowercase().contains(&ticket[5..25]),
+            "{arguments:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn others_at_the_machine_are_told_of_where_a_ticket_is_an_argument() {
+    let Ok(mut other) = Command::new("sleep").arg("60").uid(12_345).spawn() else {
+        return eprintln!("skipped: only root can start a process of another user");
+    };
+    let output = crate::support::run(&["send", "Cargo.toml", "--to", "grebeaaaa"]);
+    let _ = (other.kill(), other.wait());
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("other users of this machine can see the ticket"), "{said}");
 }
 
 #[test]
