@@ -9,6 +9,7 @@ use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::hidden_tickets::without_tickets;
 use crate::this_build;
 
 /// Makes the first panic of this process leave a report, after the usual message.
@@ -79,12 +80,20 @@ fn write_crash(folder: &Path, text: &str) -> io::Result<PathBuf> {
     let mut number = 0;
     loop {
         let path = folder.join(format!("grebe-crash-{}-{number}.txt", std::process::id()));
-        match File::create_new(&path) {
+        match private_file(&path) {
             Ok(mut file) => return file.write_all(text.as_bytes()).map(|()| path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MAX_REPORTS => number += 1,
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Makes a file that only this user can read, because the folder is everybody's.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create_new(true).open(path)
 }
 
 /// `note!` takes locks, which the thread that panics may hold.
@@ -103,9 +112,14 @@ fn without_values(words: &[OsString]) -> String {
         let word = word.to_string_lossy();
         let kept = match (word.split_once("://"), word.split_once('=')) {
             (_, Some((option, _))) if word.starts_with('-') => format!("{option}=..."),
+            _ if word.starts_with("--") => word.into_owned(),
+            // A value may follow the letter of a short option.
+            _ if word.starts_with('-') && word.chars().count() > 2 => {
+                format!("{}...", word.chars().take(2).collect::<String>())
+            }
             _ if word.starts_with('-') => word.into_owned(),
             (Some((scheme, _)), _) if scheme.chars().all(char::is_alphanumeric) => format!("{scheme}://..."),
-            _ if index == 0 => word.into_owned(),
+            _ if index == 0 => without_tickets(&word),
             _ => "...".to_owned(),
         };
         let _ = write!(line, " {kept}");
@@ -176,11 +190,14 @@ mod tests {
             "--name=lab/x",
             "-r",
             "ann@mast:/data",
+            "-oann",
         ];
         assert_eq!(
             without_values(&words.map(OsString::from)),
-            "grebe view udp://... --png ... --name=... -r ..."
+            "grebe view udp://... --png ... --name=... -r ... -o..."
         );
+        let ticket = format!("grebe{}", "a2".repeat(40));
+        assert_eq!(without_values(&["grebe", &ticket].map(OsString::from)), "grebe (a ticket)");
     }
 
     /// The test's program runs itself, because a hook belongs to the process.
@@ -226,6 +243,8 @@ mod tests {
         let first = write_crash(folder.path(), "first").unwrap();
         let second = write_crash(folder.path(), "second").unwrap();
         assert_ne!(first, second);
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&first.metadata().unwrap()) & 0o777, 0o600);
         assert_eq!(std::fs::read_to_string(first).unwrap(), "first");
     }
 }
