@@ -1,5 +1,8 @@
 //! Help, manual pages, completions, units.
 
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::{Good, finish, grebe, run, text};
@@ -92,5 +95,61 @@ fn who_receives_is_not_asked_for_the_size_of_datagrams() {
         let help = said(&[command, "--help"]);
         assert!(help.contains("--latency") && !help.contains("--datagram-size"), "{help}");
         assert!(!help.contains("--burst"), "{help}");
+    }
+}
+
+/// Text of the Rust files below a folder that have tests.
+fn tested(folder: &Path, all: &mut String) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            tested(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let code = fs::read_to_string(path).unwrap();
+            *all += if code.contains("#[test]") { &code } else { "" };
+        }
+    }
+}
+
+#[test]
+fn every_promise_on_the_page_on_security_has_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let (promises, tests) = page.split_once("\n## Tests\n").unwrap();
+    let mut code = HashMap::<&str, String>::new();
+    let mut rows = 0;
+    for row in tests.lines().filter_map(|line| line.strip_prefix("| ")) {
+        let Some((number, row)) = row.split_once(" | ") else { continue };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        rows += 1;
+        assert_eq!(number, rows.to_string(), "rows count from 1");
+        assert!(promises.contains(&format!("[{number}]")), "no promise has {number}");
+        let names: Vec<_> = row.split('`').skip(1).step_by(2).filter(|name| !name.starts_with('-')).collect();
+        assert!(names.iter().any(|name| name.contains("::")), "{row}");
+        for name in names {
+            let Some((krate, test)) = name.split_once("::") else {
+                assert!(root.join(name).is_file(), "{name} is missing");
+                continue;
+            };
+            let code = code.entry(krate).or_insert_with(|| {
+                let mut all = String::new();
+                tested(&root.join("crates").join(krate), &mut all);
+                all
+            });
+            assert!(code.contains(&format!("fn {test}(")), "{name} is missing");
+        }
+    }
+    let numbers = promises.split('[').skip(1).filter_map(|text| text.split_once(']')?.0.parse::<u32>().ok());
+    let last =
+        numbers.inspect(|number| assert!((1..=rows).contains(number), "[{number}] has no row")).count();
+    assert!(rows > 50 && last >= rows as usize, "{rows} rows, {last} promises");
+    for target in
+        tests.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1))
+    {
+        for target in target.split('`').skip(1).step_by(2) {
+            assert!(root.join(format!("fuzz/fuzz_targets/{target}.rs")).is_file(), "{target} is missing");
+        }
     }
 }

@@ -271,6 +271,8 @@ fn the_relay_may_be_named_once_for_all_and_ends_well() {
     let mut said = String::new();
     relay.stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains("relayed ") && said.contains(" datagrams"), "{said}");
+    let mut with_address = said.lines().filter(|line| line.contains("127.0.0.1"));
+    assert!(with_address.all(|line| line.contains(&relay.address)), "it tells who met: {said}");
 }
 
 /// A port where a relay is reachable by TCP only: UDP is dropped, as by a firewall.

@@ -204,6 +204,29 @@ fn a_stream_of_another_user_is_copied() {
 }
 
 #[test]
+fn a_user_that_was_not_admitted_gets_nothing() {
+    use std::os::unix::fs::MetadataExt;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can make a stream of another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
+    let other = || {
+        let uid = Uid::from_raw(OTHER);
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+        publisher(path, Vec::new())
+    };
+    let _producer = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+    assert_eq!(std::fs::metadata(path.join("x.shm")).unwrap().mode() & 0o777, 0o600);
+    // Root passes the mode, but not the producer.
+    let options = SubscriberOptions { directory: Some(path.to_owned()), ..SubscriberOptions::default() };
+    let refused = Subscriber::connect("x", &options).err().map(|error| error.to_string());
+    assert!(refused.as_ref().is_some_and(|why| why.contains("not for user 0")), "{refused:?}");
+}
+
+#[test]
 fn memory_that_another_user_made_is_copied_whoever_hands_it_over() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give memory to another user");

@@ -75,6 +75,23 @@ fn whatever_a_login_prints_is_passed_over() {
 }
 
 #[test]
+fn the_command_line_there_has_neither_a_ticket_nor_a_name() {
+    let Some(sshd) = Sshd::start() else { return };
+    let (folder, lines) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    let startup = format!("printf '%s\\n' \"$BASH_EXECUTION_STRING\" >> {}", path(lines.path()));
+    let ssh = sshd.login("writes", "bash", ".bashrc", &startup);
+    each_command(folder.path(), |command, arguments| {
+        let ended = with(&ssh, arguments);
+        assert_eq!(ended.status, Some(0), "{command}: {}", ended.said);
+    });
+    let lines = fs::read_to_string(lines.path()).unwrap();
+    assert_eq!(lines.lines().filter(|line| line.starts_with(&program())).count(), 4, "{lines}");
+    assert!(!lines.contains(path(folder.path())) && !lines.contains("synth:"), "{lines}");
+    let is_long = |word: &str| word.len() > 60 && word.chars().all(char::is_alphanumeric);
+    assert!(!lines.split_whitespace().any(is_long), "{lines}");
+}
+
+#[test]
 fn a_login_that_does_not_come_to_the_command_is_given_up_and_gets_nothing_to_run() {
     let Some(sshd) = Sshd::start() else { return };
     let logins = [
