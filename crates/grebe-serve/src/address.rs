@@ -149,7 +149,7 @@ mod tests {
             ("http://a:1", "serve://"),
             ("serve://a", "port is missing"),
             ("serve://:1", "host is missing"),
-            ("serve://a:99999", "no port"),
+            ("serve://a:99999", "invalid port"),
             ("serve://a:1?cert=12", "64 hexadecimal"),
             ("serve://a:1?password=x", "unknown"),
             ("serve://a:1?source=0", "from 1"),

@@ -99,7 +99,7 @@ fn what_cannot_be_had_is_one() {
     fs::write(folder.path().join("cut.wav"), &wav[..30]).unwrap();
     refused(&["play", &path("cut.wav")], 1, &["cut.wav is truncated"]);
     fs::write(folder.path().join("no.sigmf"), &wav).unwrap();
-    refused(&["play", &path("no.sigmf")], 1, &["no.sigmf is no SigMF archive"]);
+    refused(&["play", &path("no.sigmf")], 1, &["no.sigmf is not a SigMF archive"]);
     fs::write(folder.path().join("half.sigmf-meta"), b"{\"global\": {").unwrap();
     refused(&["view", &path("half.sigmf-meta"), "--png", &path("a.png")], 1, &["half.sigmf-meta"]);
     refused(&["play", &path("unknown.xyz")], 1, &["cannot open", "unknown.xyz: No such file"]);

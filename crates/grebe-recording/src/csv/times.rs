@@ -39,7 +39,7 @@ impl Times {
         let lines = |rate_hz: Option<f64>| Self { rate_hz: rate_hz.unwrap_or(0.0), follow: Follow::Lines };
         let (Some(column), Some(clock)) = (column, clock) else {
             if said_hz.is_none() {
-                notes.push(format!("nothing says the sample rate: name it, as in {}", name.typed("rate=1k")));
+                notes.push(format!("the sample rate is unknown: name it, as in {}", name.typed("rate=1k")));
             }
             return Ok(lines(said_hz));
         };

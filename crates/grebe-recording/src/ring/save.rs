@@ -98,7 +98,7 @@ pub fn save_ring(
     let Some(rate_hz) = parts.first().map(|part| part.file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0)
     else {
         let got = format!("{:?}", stretch.before + stretch.after);
-        let must = "nothing says the sample rate of the ring: convert its parts instead";
+        let must = "the sample rate of the ring is unknown: convert its parts instead";
         return Err(ProcessError::Setting { what: "the length of the stretch", got, must }.into());
     };
     let samples = |time: Duration| (time.as_secs_f64() * rate_hz).round() as u64;

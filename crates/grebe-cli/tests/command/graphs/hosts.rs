@@ -370,7 +370,7 @@ fn what_keeps_a_host_from_joining_is_said_and_nothing_is_opened() {
                 "record\", host = \"store\", params = { file = \"far.sigmf-meta\" }",
                 "pipe_out\", host = \"store\"",
             ),
-            "standard output is closed",
+            "has no standard output",
             2,
         ),
     ] {

@@ -121,7 +121,7 @@ fn what_is_no_archive_or_damaged_is_said() {
     refused(&a, &["does not match core:sha512"]);
 
     fs::write(&path, [7; 2_000]).unwrap();
-    refused(&path, &["both.sigmf is no SigMF archive (a tar)"]);
+    refused(&path, &["both.sigmf is not a SigMF archive (a tar)"]);
     pack(&path, &[]);
     refused(&path, &["both.sigmf holds no recording"]);
     refused(&folder.path().join("none.sigmf"), &["cannot open ", "none.sigmf"]);
