@@ -267,7 +267,7 @@ impl<R: Read + Send + 'static> TextSource<R> {
         self.is_guessed = true;
         self.offer_time();
         if self.next.sample_rate_hz == 0.0 && self.text.carrier == Carrier::Pipe {
-            self.notes.push("nothing says the sample rate: add rate=100, or rate=measure".to_owned());
+            self.notes.push("the sample rate is unknown: add rate=100, or rate=measure".to_owned());
         }
         self.notes.extend(self.columns.guesses());
     }
