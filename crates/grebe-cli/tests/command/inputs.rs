@@ -155,7 +155,11 @@ fn elsewhere(input: &Input, folder: &Path, typed: &str, right: Is) -> Result<(),
     let drawn = run(&["view", typed, "--png", &at("out.png"), "--json"]);
     let shown: Value = serde_json::from_slice(&drawn.stdout).map_err(|_| text(&drawn.stderr))?;
     let parts = shown["channels"].as_array().map_or(0, Vec::len);
-    if !drawn.status.success() || parts % right.2 != 0 || parts == 0 || shown["missing_samples"] != 0 {
+    if !drawn.status.success()
+        || !parts.is_multiple_of(right.2)
+        || parts == 0
+        || shown["missing_samples"] != 0
+    {
         return Err(format!("the picture has {parts} channels: {}", text(&drawn.stderr)));
     }
     let (is, _) = tried(folder, Way::Table, typed)?;
