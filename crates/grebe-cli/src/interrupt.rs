@@ -115,8 +115,8 @@ pub(crate) fn cancel() -> Cancel {
     cancel
 }
 
-/// Ends the process two seconds after an interruption, unless the returned value is dropped before. A read from a
-/// lost terminal may never end.
+/// Ends the process two seconds after an interruption, unless the returned value is dropped before: a read from a
+/// lost terminal may never end, and a compressed file takes its time to open.
 pub(crate) fn insist() -> Insisting {
     let is_over = Arc::new(AtomicBool::new(false));
     let seen = is_over.clone();

@@ -7,6 +7,7 @@ use grebe_process::query::Query;
 use crate::error::{Error, ProcessError};
 use crate::name_facts::Hint;
 use crate::path_query::split;
+use crate::table::Heading;
 
 /// An array of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +62,11 @@ impl Asked {
                 .filter(|it| it.number.is_none())
                 .map(|it| format!("{} {}", it.name, it.shape))
                 .collect();
-            let example = arrays.iter().find(|it| it.number.is_none()).map_or("x", |it| &it.name);
+            // Their times, often beside them, are none of samples.
+            let is_time = |it: &&Listed| Heading::of(&it.name).time().is_some();
+            let several = || arrays.iter().filter(|it| it.number.is_none());
+            let example = several().find(|it| !is_time(it)).or_else(|| several().next());
+            let example = example.map_or("x", |it| &it.name);
             let hint = Hint::new(written).with(&format!("array={example}"));
             Error::Field {
                 path: self.path.clone(),

@@ -43,7 +43,9 @@ impl SampleFile {
                     path: path.into(),
                     what: format!("its metadata describe the samples: name it '{}' alone", plain.display()),
                 }),
-                (plain, None) => sigmf::open(&plain),
+                (plain, None) => {
+                    sigmf::open(&plain).map_err(|error| without_metadata(&plain).unwrap_or(error))
+                }
             },
             Some(Kind::Wav) => wav::open(path),
             Some(Kind::NumPy) => npy::open(path),
@@ -54,8 +56,14 @@ impl SampleFile {
             Some(Kind::Matlab) => matlab::open(path),
             Some(Kind::Sigrok) => sigrok::open(path),
             None if is_table(path) => {
-                let what = "is text, which is read once: make a recording of it first (grebe convert x.csv x.sigmf-meta)";
-                Err(Error::Content { path: path.into(), what: what.to_owned() })
+                let (plain, _) = path_query::split(path);
+                let out = plain_name(&plain).with_extension("sigmf-meta");
+                let what = format!(
+                    "is text, which is read once: make a recording of it first: grebe convert '{}' '{}'",
+                    path.display(),
+                    out.display()
+                );
+                Err(Error::Content { path: plain, what })
             }
             None if kinds::is_raw(path) => headerless::open(path),
             None if path.is_dir() => Err(Error::Field { path: path.into(), what: folder::what_is_in(path) }),
@@ -92,7 +100,7 @@ impl SampleFile {
     /// # Errors
     /// An [`Error`] that names the archive, if it is invalid or cannot be read.
     pub fn recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
-        match Self::named(path).filter(|_| !is_recording(path)) {
+        match Self::named(path).filter(|_| !is_recording(path) && !is_table(path)) {
             Some(named) => Ok(vec![named]),
             None => sigmf::recordings(path),
         }
@@ -172,6 +180,9 @@ fn unknown(written: &Path) -> Error {
     if let Err(source) = path.metadata() {
         return Error::file("open", &path)(source);
     }
+    if let Err(error) = headerless::check_query(written) {
+        return error;
+    }
     let (name, hint) = (path.display(), Hint::new(written));
     let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let known = |what: &str| format!("{what}: {}", convert(&ending, &name.to_string()).unwrap_or_default());
@@ -184,10 +195,22 @@ fn unknown(written: &Path) -> Error {
         "zip" => known("is an archive: unpack it and name the samples"),
         _ => format!(
             "unknown kind of file; where you know its samples, name them, as in {}; known are {KNOWN}",
-            hint.with("format=cf32&rate=2.4M")
+            hint.adding("format=cf32&rate=2.4M")
         ),
     };
     Error::Field { path, what }
+}
+
+/// Error for samples whose metadata are lost.
+fn without_metadata(path: &Path) -> Option<Error> {
+    let is_data = path.extension()? == "sigmf-data" && path.is_file();
+    let meta = path.with_extension("sigmf-meta");
+    let hint = Hint::new(path).with("format=ci16&rate=2.4M");
+    let what = format!(
+        "its metadata, {}, are missing; where you know its samples, name them, as in {hint}",
+        meta.display()
+    );
+    (is_data && !meta.exists()).then(|| Error::Field { path: path.into(), what })
 }
 
 /// The line that makes of a file something that is read.
@@ -225,8 +248,10 @@ mod tests {
             ("x.h5", "h5py.File('PLACE/x.h5')"),
             ("x.iq", "'PLACE/x.iq?format=cf32&rate=2.4M'"),
             ("x", "'PLACE/x?format=cf32&rate=2.4M'"),
+            ("y.iq?rate=1k", "'PLACE/y.iq?rate=1k&format=cf32'"),
+            ("y.iq?formt=cf32", "unknown 'formt'"),
         ] {
-            std::fs::write(place(name), [7; 64]).unwrap();
+            std::fs::write(place(name.split('?').next().unwrap()), [7; 64]).unwrap();
             let error = SampleFile::open(place(name)).unwrap_err().to_string();
             let line = line.replace("PLACE", &folder.path().display().to_string());
             assert!(error.contains(&line), "{error}\n{line}");

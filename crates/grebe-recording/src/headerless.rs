@@ -23,7 +23,8 @@ struct Name {
     path: PathBuf,
     /// `None`: from the file's own name.
     format: Option<Encoding>,
-    channels: usize,
+    /// `None`: one, as far as anybody says.
+    channels: Option<usize>,
     rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
 }
@@ -39,6 +40,11 @@ pub(super) fn path_and_rate(written: &Path) -> Result<(PathBuf, f64), Error> {
     let rate_hz =
         read().map_err(|reason| ProcessError::Name { name: written.display().to_string(), reason })?;
     Ok((path, rate_hz))
+}
+
+/// Whether what stands behind the '?' of a name says something of raw samples.
+pub(super) fn check_query(written: &Path) -> Result<(), Error> {
+    Name::parse(written).map(drop)
 }
 
 /// How samples are written to a raw file of this name.
@@ -76,7 +82,8 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         let reason = "says no format: add ?format=".to_owned();
         ProcessError::Name { name: written.display().to_string(), reason }
     })?;
-    let frame_bytes = (encoding.sample_bytes() * name.channels) as u64;
+    let channels = name.channels.unwrap_or(1);
+    let frame_bytes = (encoding.sample_bytes() * channels) as u64;
     let (length_samples, odd_bytes) = (bytes / frame_bytes, bytes % frame_bytes);
     if length_samples == 0 {
         return Err(Error::Empty { path: path.into() });
@@ -93,7 +100,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     {
         notes.push(format!(
             "its ending, {ending}, is taken as {encoding}; {} says otherwise",
-            hint.with("format=ci16")
+            hint.with(if encoding.to_string() == "ci16" { "format=cf32" } else { "format=ci16" })
         ));
     }
     let rate_hz = name.rate_hz.or(facts.rate_hz);
@@ -105,9 +112,16 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
     );
     notes.extend(from_name.map(|words| format!("{words}; {} says otherwise", hint.with("rate=1M"))));
     if rate_hz.is_none() {
-        notes.push(hint.no_rate("2.4M"));
+        let rate = if encoding.format.is_complex() { "2.4M" } else { "48k" };
+        notes.push(match name.channels {
+            Some(_) => hint.no_rate(rate),
+            None => format!(
+                "the sample rate and the number of channels are unknown (1 channel is assumed): name them, as in {}",
+                hint.with(&format!("rate={rate}&channels=1"))
+            ),
+        });
     }
-    let source = RawFile::new(path, file, encoding, name.channels, 0);
+    let source = RawFile::new(path, file, encoding, channels, 0);
     let whole = Segment { recorded_at: facts.time, ..Segment::whole(length_samples) };
     let rate_hz = rate_hz.unwrap_or(0.0);
     let file = SampleFile::new(vec![source], rate_hz, length_samples, vec![whole], notes);
@@ -123,7 +137,7 @@ impl Name {
         let read = || {
             let mut query = Query::new(query.unwrap_or_default())?;
             let rate_hz = query.rate_hz()?;
-            let channels = query.channels()?.unwrap_or(1);
+            let channels = query.channels()?;
             let format = query.value("format", Encoding::names(), Encoding::named)?;
             let frequency_hz = query.hertz("frequency")?;
             query.end()?;
@@ -183,7 +197,7 @@ mod tests {
 
         let plain = SampleFile::open(&path).unwrap();
         assert_eq!((plain.sample_rate_hz(), plain.notes().len()), (0.0, 2));
-        assert!(plain.notes()[1].ends_with("x.CU8?rate=2.4M'"), "{:?}", plain.notes());
+        assert!(plain.notes()[1].ends_with("x.CU8?rate=2.4M&channels=1'"), "{:?}", plain.notes());
         let given = SampleFile::open(with(&path, "?format=i8&rate=1")).unwrap();
         assert_eq!((given.format(), given.len_samples()), (SampleFormat::I8, 9));
     }
@@ -295,12 +309,26 @@ mod tests {
     #[test]
     fn a_hint_keeps_what_was_typed() {
         let (_folder, path) = file("x.bin", &[0; 16]);
-        let typed = with(&path, "?format=cf32");
-        let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
-        let expected = format!("the sample rate is unknown: name it, as in '{}&rate=2.4M'", typed.display());
-        assert_eq!(notes, [expected]);
-        let said = format!("{}&rate=2.4M", typed.display());
-        assert_eq!(SampleFile::open(said).unwrap().sample_rate_hz(), 2.4e6);
+        for (query, missing, hint) in [
+            (
+                "?format=cf32",
+                "the sample rate and the number of channels are unknown (1 channel is assumed): name them",
+                "rate=2.4M&channels=1",
+            ),
+            (
+                "?format=i16",
+                "the sample rate and the number of channels are unknown (1 channel is assumed): name them",
+                "rate=48k&channels=1",
+            ),
+            ("?format=cf32&channels=2", "the sample rate is unknown: name it", "rate=2.4M"),
+        ] {
+            let typed = with(&path, query);
+            let said = format!("{}&{hint}", typed.display());
+            let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
+            assert_eq!(notes, [format!("{missing}, as in '{said}'")]);
+            let opened = SampleFile::open(said).unwrap();
+            assert!(opened.sample_rate_hz() > 0.0 && opened.notes().is_empty(), "{:?}", opened.notes());
+        }
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl NameFacts {
             facts.format = Some(Encoding::of(SampleFormat::Cf32));
             (facts.frequency_hz, facts.rate_hz) = (plain(frequency), plain(rate));
         }
+        if program == "gqrx"
+            && let [_, _, _, frequency] = words
+        {
+            facts.frequency_hz = plain(frequency);
+        }
         facts.take_numbers(words);
         if is_receivers || facts.rate_hz.is_some() || facts.frequency_hz.is_some() {
             facts.time = time(words);
@@ -132,24 +137,32 @@ impl<'a> Hint<'a> {
         Self { written }
     }
 
-    /// `'x.cf32?channels=2&rate=2.4M'`.
-    pub(crate) fn with(&self, pair: &str) -> String {
-        let name = self.written.display();
-        let key = pair.split('=').next().unwrap_or(pair);
-        match split(self.written) {
-            (path, Some(query)) => {
-                // A key typed twice is refused.
-                let others = query.split('&').filter(|other| other.split('=').next() != Some(key));
-                let pairs: Vec<&str> = others.filter(|other| !other.is_empty()).chain([pair]).collect();
-                format!("'{}?{}'", path.display(), pairs.join("&"))
-            }
-            (_, None) => format!("'{name}?{pair}'"),
-        }
+    /// `'x.cf32?channels=2&rate=2.4M'`: the pairs replace those of their keys.
+    pub(crate) fn with(&self, pairs: &str) -> String {
+        let (path, query) = split(self.written);
+        let typed = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        // A key typed twice is refused.
+        let others = typed.filter(|other| pairs.split('&').all(|pair| key(pair) != key(other)));
+        let all: Vec<&str> = others.chain([pairs].into_iter().filter(|pairs| !pairs.is_empty())).collect();
+        format!("'{}?{}'", path.display(), all.join("&"))
+    }
+
+    /// The same with those of the pairs whose keys were not typed.
+    pub(crate) fn adding(&self, pairs: &str) -> String {
+        let (_, query) = split(self.written);
+        let typed = query.unwrap_or_default();
+        let is_new = |pair: &&str| typed.split('&').all(|other| key(pair) != key(other));
+        let new: Vec<&str> = pairs.split('&').filter(is_new).collect();
+        self.with(&new.join("&"))
     }
 
     pub(crate) fn no_rate(&self, example: &str) -> String {
         format!("the sample rate is unknown: name it, as in {}", self.with(&format!("rate={example}")))
     }
+}
+
+fn key(pair: &str) -> &str {
+    pair.split('=').next().unwrap_or(pair)
 }
 
 /// Reads the file that HackRF's PortaPack writes beside `BBD_0001.C16`: `BBD_0001.TXT`.
@@ -190,16 +203,26 @@ fn scaled(text: &str) -> Option<f64> {
     is_number.then(|| plain(&format!("{number}e{power}"))).flatten()
 }
 
-/// A day and a time of it, next to each other: `20240101_120000Z`, `2023-09-10_075649`, `12-00-00_01-01-2020`.
+/// A day and a time of it, next to each other or in one: `20240101_120000Z`, `2023-09-10_075649`, `12-00-00_01-01-2020`.
 fn time(words: &[&str]) -> Option<SystemTime> {
-    words.windows(2).find_map(|pair| {
+    let joined = || words.iter().flat_map(|word| word.split('-')).find_map(date_and_time);
+    let apart = words.windows(2).find_map(|pair| {
         let (date, time) = match (date(pair[0]), date(pair[1])) {
             (Some(date), _) => (date, time_of_day(pair[1])?),
             (None, Some(date)) => (date, time_of_day(pair[0])?),
             (None, None) => return None,
         };
         utc_time(&format!("{date}T{time}Z"))
-    })
+    });
+    apart.or_else(joined)
+}
+
+/// `20240101T120000Z`, and `t20240101120000` of osmocom.
+fn date_and_time(word: &str) -> Option<SystemTime> {
+    let digits = word.strip_prefix('t').unwrap_or(word);
+    let (day, time) = digits.split_at_checked(8)?;
+    let time = time.strip_prefix('T').unwrap_or(time);
+    utc_time(&format!("{}T{}Z", date(day)?, time_of_day(time)?))
 }
 
 fn date(word: &str) -> Option<String> {
@@ -253,6 +276,9 @@ mod tests {
             ("2023-09-10_075649_10C.uff", None, None, Some("2023-09-10T07:56:49Z")),
             ("FM_100.1M_2.4Msps.cu8", Some(2.4e6), Some(100.1e6), None),
             ("osmo-f1.6265e9-s1e6-t20260924.cfile", Some(1e6), Some(1.6265e9), None),
+            ("x-f1e9-s1e6-t20260924123456.cfile", Some(1e6), Some(1e9), Some("2026-09-24T12:34:56Z")),
+            ("HackRF_20240101T120000Z_1MHz_8Msps.cs8", Some(8e6), Some(1e6), Some("2024-01-01T12:00:00Z")),
+            ("gqrx_20240101_120000_433920000.wav", None, Some(433.92e6), Some("2024-01-01T12:00:00Z")),
             (
                 "pass_2023-09-10_075649_145.8MHz_48ksps.cf32",
                 Some(48e3),
@@ -284,6 +310,7 @@ mod tests {
             "1e300k_2k.cu8",
             "_.cu8",
             "x_99999999_250000.cf32",
+            "run-20240101T120000.cf32",
         ] {
             assert_eq!(facts(name), NameFacts::default(), "{name}");
         }

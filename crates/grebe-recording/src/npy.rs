@@ -7,8 +7,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
-use grebe_frame::{MAX_CHANNELS, SampleFormat};
+use grebe_frame::{Description, MAX_CHANNELS, SampleFormat};
+use serde_json::Value;
 
 use crate::encoding::{Encoding, Order};
 use crate::error::Error;
@@ -47,8 +49,10 @@ pub(super) fn read(
     let mut begin = Vec::new();
     let read = Read::by_ref(&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut begin);
     read.map_err(Error::file("read", path))?;
-    let malformed =
-        |why: String| Error::Content { path: path.into(), what: format!("is not a .npy file: {why}") };
+    let malformed = |why: String| Error::Content {
+        path: path.into(),
+        what: format!("is not a .npy file: {}", in_place(&why, path)),
+    };
     let (array, offset_bytes) = Array::parse(&begin).map_err(malformed)?;
     let Array { encoding, channels, len_samples: announced, is_channel_major } = array;
     let frame_bytes = (encoding.sample_bytes() * channels) as u64;
@@ -56,6 +60,13 @@ pub(super) fn read(
     let is_whole = there >= announced;
     let behind_bytes = file_bytes.saturating_sub(offset_bytes).saturating_sub(announced * frame_bytes);
     let len_samples = announced.min(there);
+    notes.extend(encoding.read_as());
+    if channels as u64 > announced {
+        notes.push(format!(
+            "its shape is read as {announced} samples of {channels} channels; if that is the other way round, save its transpose, {}",
+            in_place(TRANSPOSE, path)
+        ));
+    }
     if len_samples == 0 {
         return Err(Error::Empty { path: path.into() });
     }
@@ -87,8 +98,21 @@ pub(super) fn read(
     } else {
         vec![source(channels, offset_bytes)?]
     };
-    Ok(SampleFile::new(sources, rate_hz, len_samples, vec![Segment::whole(len_samples)], notes)
-        .whole(is_whole && behind_bytes == 0))
+    let file = SampleFile::new(sources, rate_hz, len_samples, vec![Segment::whole(len_samples)], notes)
+        .whole(is_whole && behind_bytes == 0);
+    Ok(match encoding.bits() {
+        None => file,
+        Some(bits) => {
+            let mut said = Description::default();
+            said.rest.insert(Description::BITS.to_owned(), Value::from(bits));
+            file.described(vec![(0, Arc::new(said))])
+        }
+    })
+}
+
+/// A message with the name of the file in the line to type.
+fn in_place(why: &str, path: &Path) -> String {
+    why.replace("FILE", &path.display().to_string())
 }
 
 /// The header of a file with this format and length.
@@ -119,6 +143,12 @@ pub(super) fn header(format: SampleFormat, channels: usize, len_samples: u64) ->
 pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
     let (words, offset) = dictionary(begin).ok()?;
     let shape = value(words, "shape").ok()?.strip_prefix('(')?.split_once(')')?.0;
+    let kind = value(words, "descr").ok().and_then(|kind| kind.strip_prefix('\'')?.split_once('\''));
+    let kind = kind.and_then(|(kind, _)| kind.split_at_checked(1));
+    // Texts and objects have no samples.
+    if kind.is_some_and(|(_, name)| name.starts_with(['U', 'S', 'O'])) {
+        return None;
+    }
     let count: Option<u64> = shape
         .split(',')
         .map(str::trim)
@@ -127,8 +157,7 @@ pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
     if count != Some(1) {
         return Some((format!("({shape})"), None));
     }
-    let kind = value(words, "descr").ok()?.strip_prefix('\'')?.split_once('\'')?.0;
-    let (order, name) = kind.split_at_checked(1)?;
+    let (order, name) = kind?;
     let bytes = name.get(1..)?.parse().ok().filter(|bytes| matches!(bytes, 1 | 2 | 4 | 8))?;
     let mut word = [0; 8];
     word[..bytes].copy_from_slice(begin.get(offset..offset + bytes)?);
@@ -140,7 +169,7 @@ pub(super) fn outline(begin: &[u8]) -> Option<(String, Option<f64>)> {
         "f" if bytes == 8 => f64::from_bits(whole),
         "f" if bytes == 4 => f64::from(f32::from_bits(whole as u32)),
         "u" | "i" => whole as f64,
-        _ => return Some((format!("({shape})"), None)),
+        _ => return None,
     };
     Some((format!("({shape})"), Some(number)))
 }
@@ -186,28 +215,25 @@ impl Array {
         let axes: Vec<u64> = axes
             .map(|axis| axis.parse().map_err(|_| format!("its shape has '{axis}'")))
             .collect::<Result<_, _>>()?;
-        let (order, name) = match kind.split_at_checked(1) {
+        let (order, name_of) = match kind.split_at_checked(1) {
             Some((">", name)) => (Order::Big, name),
             Some(("<" | "|" | "=", name)) => (Order::Little, name),
             _ => (Order::Little, kind),
         };
-        let (format, pair) = match name {
-            "i1" => (SampleFormat::I8, Some(SampleFormat::Ci8)),
-            "u1" => (SampleFormat::U8, Some(SampleFormat::Cu8)),
-            "i2" => (SampleFormat::I16, Some(SampleFormat::Ci16)),
-            "i4" => (SampleFormat::I32, None),
-            "f4" => (SampleFormat::F32, Some(SampleFormat::Cf32)),
-            "f8" => (SampleFormat::F64, None),
-            "c8" => (SampleFormat::Cf32, None),
-            _ => {
-                return Err(format!(
-                    "its samples are '{kind}', which no stream has: convert them, as in a.astype('<f4'); i1 u1 i2 i4 f4 f8 c8 can be read"
-                ));
-            }
+        let name = KINDS.iter().find_map(|(known, name)| (*known == name_of).then_some(*name));
+        let ending = if order == Order::Big { "be" } else { "" };
+        let encoding = name.and_then(|name| Encoding::named(&format!("{name}{ending}")));
+        let Some(encoding) = encoding else {
+            let known: Vec<&str> = KINDS.iter().map(|(known, _)| *known).collect();
+            return Err(format!(
+                "its samples are '{kind}', which are not read: convert them, as in a.astype('<f4'); {} can be read",
+                known.join(" ")
+            ));
         };
-        let (len_samples, channels, format) = match (axes.as_slice(), pair) {
-            (&[len_samples], _) => (len_samples, 1, format),
-            (&[len_samples, channels], _) => (len_samples, channels, format),
+        let pair = encoding.paired().filter(|_| !encoding.format.is_complex());
+        let (len_samples, channels, encoding) = match (axes.as_slice(), pair) {
+            (&[len_samples], _) => (len_samples, 1, encoding),
+            (&[len_samples, channels], _) => (len_samples, channels, encoding),
             (&[len_samples, channels, 2], Some(pair)) if !is_channel_major => (len_samples, channels, pair),
             _ => {
                 return Err(format!(
@@ -218,16 +244,16 @@ impl Array {
         };
         if !(1..=u64::from(MAX_CHANNELS)).contains(&channels) {
             return Err(format!(
-                "its second axis, of {channels}, is channels, of which there can be 1 to {MAX_CHANNELS}: transpose it"
+                "its second axis, of {channels}, is channels, of which there can be 1 to {MAX_CHANNELS}: save its transpose, {TRANSPOSE}"
             ));
         }
         let channels = channels as usize;
-        let frame_bytes = (format.bytes() * channels) as u64;
+        let frame_bytes = (encoding.sample_bytes() * channels) as u64;
         if len_samples.checked_mul(frame_bytes).is_none_or(|bytes| bytes > i64::MAX as u64) {
             return Err(format!("its shape is ({}), which no file can hold", shape.0));
         }
         let is_channel_major = is_channel_major && channels > 1;
-        Ok(Self { encoding: Encoding::new(format, order), channels, len_samples, is_channel_major })
+        Ok(Self { encoding, channels, len_samples, is_channel_major })
     }
 }
 
@@ -237,6 +263,24 @@ fn value<'a>(words: &'a str, name: &str) -> Result<&'a str, String> {
     behind.ok_or_else(|| format!("its header does not say '{name}'"))
 }
 
+/// NumPy's names of samples that are read, and the names here.
+const KINDS: [(&str, &str); 13] = [
+    ("b1", "u8"),
+    ("i1", "i8"),
+    ("u1", "u8"),
+    ("i2", "i16"),
+    ("u2", "u16"),
+    ("i4", "i32"),
+    ("u4", "u32"),
+    ("i8", "i64"),
+    ("u8", "u64"),
+    ("f4", "f32"),
+    ("f8", "f64"),
+    ("c8", "cf32"),
+    ("c16", "cf64"),
+];
+/// A line of shell; its file has to be filled in.
+const TRANSPOSE: &str = "python3 -c \"import numpy; numpy.save('transposed.npy', numpy.load('FILE').T)\"";
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Magic, version and header length.
 const PREFIX_BYTES: usize = 10;
@@ -281,10 +325,16 @@ mod tests {
         assert_eq!(block.channel::<i16>(0).unwrap().as_ref(), [1, 2]);
         assert_eq!(block.channel::<i16>(1).unwrap().as_ref(), [3, 4]);
         assert_eq!(major.sample_rate_hz(), 8e3);
+        let wide = save("{'descr': '>u2', 'fortran_order': False, 'shape': (1, 2), }", &[255, 1, 0, 2]);
+        let mut wide = wide.unwrap();
+        let block = wide.block(0, 1).unwrap();
+        assert_eq!([0, 1].map(|at| block.channel::<i32>(at).unwrap()[0]), [65_281, 2]);
+        let notes = wide.notes().join("\n");
+        assert!(notes.contains("are read as i32") && notes.contains("1 samples of 2 channels"), "{notes}");
         let cut = save("{'shape': (9,), 'fortran_order': False, 'descr': '|u1'}", &[1, 2]).unwrap();
         assert!(!cut.is_whole() && cut.notes()[0].contains("2 of 9 samples"), "{:?}", cut.notes());
         for (words, says) in [
-            ("{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", "'<c16', which no stream has"),
+            ("{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", "'<f2', which are not read"),
             (
                 "{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (2,), }",
                 "records of several fields",

@@ -27,7 +27,7 @@ pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
         let mut begin = Vec::new();
         let read = member.by_ref().take(npy::HEADER_BYTES_MAX).read_to_end(&mut begin);
         read.map_err(|error| damaged(error.to_string()))?;
-        let (shape, scalar) = npy::outline(&begin).unwrap_or_default();
+        let Some((shape, scalar)) = npy::outline(&begin) else { continue };
         members.push(number);
         arrays.push(Listed { name, shape, number: scalar });
     }

@@ -17,6 +17,7 @@ mod spacing;
 mod steps;
 
 pub(crate) use number::leading;
+pub(crate) use spacing::reciprocal;
 
 pub use clock::Clock;
 pub use heading::{Heading, TimeUnit};

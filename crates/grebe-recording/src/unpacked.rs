@@ -110,10 +110,22 @@ pub(crate) fn unpacked(
     path: &Path,
     fill: impl FnOnce(&mut Unpacked) -> io::Result<()>,
 ) -> Result<File, Error> {
+    // Samples hardly ever become that much smaller.
+    let packed_bytes = path.metadata().map_or(0, |it| it.len());
+    let most_bytes = TRUSTED_BYTES.max(packed_bytes.saturating_mul(TRUSTED_FACTOR));
+    unpacked_within(path, most_bytes, fill)
+}
+
+fn unpacked_within(
+    path: &Path,
+    most_bytes: u64,
+    fill: impl FnOnce(&mut Unpacked) -> io::Result<()>,
+) -> Result<File, Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::tempfile_in(folder).or_else(|_| tempfile::tempfile());
     let file = file.map_err(Error::file("unpack", path))?;
-    let mut out = Unpacked { file, pending: Vec::with_capacity(BUFFER_BYTES), unchecked_bytes: 0 };
+    let pending = Vec::with_capacity(BUFFER_BYTES);
+    let mut out = Unpacked { file, pending, unchecked_bytes: 0, left_bytes: most_bytes };
     fill(&mut out).and_then(|()| out.hand_over()).map_err(|source| refusal(path, source))?;
     let mut file = out.file;
     if let Ok(modified) = path.metadata().and_then(|it| it.modified()) {
@@ -126,6 +138,7 @@ pub(crate) fn unpacked(
 
 fn refusal(path: &Path, source: io::Error) -> Error {
     let what = match source.kind() {
+        ErrorKind::FileTooLarge => format!("{source}: {}", by_hand(path)),
         ErrorKind::UnexpectedEof => "is truncated: its content ends early".to_owned(),
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other => {
             format!("cannot be unpacked: {source}")
@@ -135,16 +148,33 @@ fn refusal(path: &Path, source: io::Error) -> Error {
     Error::Content { path: path.into(), what }
 }
 
-/// Unpacked bytes; leaves some room on the disk, whatever their number.
+/// The way to unpack a file without these limits.
+fn by_hand(path: &Path) -> String {
+    let name = path.display();
+    match path.extension().unwrap_or_default().to_ascii_lowercase().to_str() {
+        Some("gz") => format!("if that is right, gunzip -k '{name}', and open what it makes"),
+        Some("zst") => format!("if that is right, zstd -d '{name}', and open what it makes"),
+        Some("npz") => format!("if that is right, unzip '{name}', and open what it makes"),
+        _ => "if that is right, save a part of it with the program that made it".to_owned(),
+    }
+}
+
+/// Unpacked bytes: of a number that their file may hold, and some room on the disk is left.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     file: File,
     pending: Vec<u8>,
     unchecked_bytes: u64,
+    left_bytes: u64,
 }
 
 impl Unpacked {
     fn hand_over(&mut self) -> io::Result<()> {
+        let left_bytes = self.left_bytes.checked_sub(self.pending.len() as u64);
+        self.left_bytes = left_bytes.ok_or_else(|| {
+            let why = format!("is {TRUSTED_FACTOR} times as large once it is unpacked, or more");
+            io::Error::new(ErrorKind::FileTooLarge, why)
+        })?;
         self.file.write_all(&self.pending)?;
         self.unchecked_bytes += self.pending.len() as u64;
         self.pending.clear();
@@ -178,6 +208,9 @@ impl Write for Unpacked {
 const BUFFER_BYTES: usize = 256 << 10;
 const CHECK_BYTES: u64 = 64 << 20;
 const SPARE_BYTES: u64 = 1 << 30;
+/// A file may always hold this much; more, up to this many times its size.
+const TRUSTED_BYTES: u64 = 4 << 30;
+const TRUSTED_FACTOR: u64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -220,6 +253,21 @@ mod tests {
         let file = SampleFile::open(place("g001_433.92M_250k.cu8.gz")).unwrap();
         assert_eq!((file.sample_rate_hz(), file.len_samples()), (250e3, 2));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left there");
+    }
+
+    #[test]
+    fn more_than_a_file_may_hold_is_refused_with_the_line_to_type() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.cu8.gz");
+        let unpack = |most_bytes| unpacked_within(&path, most_bytes, |out| out.write_all(&[7; 1 << 20]));
+        assert_eq!(unpack(1 << 20).unwrap().metadata().unwrap().len(), 1 << 20);
+        let error = unpack((1 << 20) - 1).unwrap_err().to_string();
+        let line = format!(
+            "is 100 times as large once it is unpacked, or more: if that is right, gunzip -k '{}'",
+            path.display()
+        );
+        assert!(error.contains(&line), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left there");
     }
 
     #[test]

@@ -36,6 +36,13 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
         _ => telling.lanes(file, options)?,
     };
     note!("found {} in {} per channel", counted(telling.told, "event"), counted(searched_samples, "sample"));
+    if telling.told > EVENTS_USUAL && options.max.is_none() && options.trigger != EventKind::Gap {
+        note!(
+            "grebe: one in {} samples is an event: if the level is right, --holdoff 10ms leaves out those that follow one closely, \
+             and --max 100 takes the first 100",
+            grouped(searched_samples / telling.told)
+        );
+    }
     if options.annotate && ending == Ending::Good {
         let edits: Vec<_> = telling.annotations.into_iter().map(AnnotationEdit::Add).collect();
         let AnnotationsEdited { added, places, .. } = SampleFile::edit_annotations(&options.file, &edits)?;
@@ -218,5 +225,7 @@ fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>
 
 /// For one channel of 16 bits, the share of a second-level cache.
 const BLOCK_SAMPLES: u64 = 64 << 10;
+/// More are hardly what somebody looks for.
+const EVENTS_USUAL: u64 = 10_000;
 /// Maximum of a recording.
 const ANNOTATIONS_MAX: usize = 1 << 20;

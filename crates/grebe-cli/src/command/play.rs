@@ -39,9 +39,10 @@ fn to_one(options: &Play) -> Result<Ending> {
     let from = source_options(options, std::slice::from_ref(&destination.to))?;
     let to_options = sink_options(&from);
     // Opens the files before a socket.
-    let file = match &options.files[..] {
-        [file] => SampleFile::open(file)?,
-        _ => SampleFile::side_by_side(opened(options)?, options.align)?,
+    let mut files = opened(options)?;
+    let file = match files.len() {
+        1 => files.remove(0),
+        _ => SampleFile::side_by_side(files, options.align)?,
     };
     let source = open_file(file, &from, &mut print_notice)?;
     let (sink, announcer) = destination.open(&to_options, &mut print_notice)?;
@@ -98,6 +99,7 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
 }
 
 fn opened(options: &Play) -> Result<Vec<SampleFile>> {
+    let _insisting = interrupt::insist();
     let open = |file: &PathBuf| SampleFile::open(file);
     Ok(options.files.iter().map(open).collect::<Result<_, _>>()?)
 }

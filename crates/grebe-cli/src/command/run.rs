@@ -68,7 +68,9 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
         return hosts::run(&name, &file, cut, options);
     }
     // Before anything is opened, so that an interruption leaves nothing behind.
+    let insisting = interrupt::insist();
     let graph = file.build(&kinds, &interrupt::cancel(), &mut |note| note!("{note}"))?;
+    drop(insisting);
     let followed = file.ends().next().map(|stage| stage.id.clone()).unwrap_or_default();
     let end = "idle_timeout of a source ends the wait".to_owned();
     let waits_for = WaitsFor { source: format!("the sources of {}", path.display()), end };

@@ -301,6 +301,26 @@ fn a_recording_is_opened_by_the_name_that_it_was_made_with() {
     }
 }
 
+/// The names of a recording's files say SigMF, whatever its own name ends in.
+#[test]
+fn a_recording_may_be_called_as_the_file_that_it_was_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("x.csv"), "t,a\n0,1\n1,2\n2,3\n").unwrap();
+    fs::write(at("x.wav"), wav(&auxi(), 400)).unwrap();
+    fs::write(at("x.cu8"), tone()).unwrap();
+    for (from, samples) in [("x.csv", 3), ("x.wav", 100), ("x.cu8", 200)] {
+        let out = at(&format!("{from}.sigmf-meta"));
+        run(&["convert", &at(from), &out]).good();
+        assert_eq!(said(&out)["samples"], samples, "{from}");
+    }
+    // What is said of a table is typed as it stands.
+    let refused = text(&run(&["info", &at("x.csv")]).stderr);
+    let names: Vec<&str> = refused.split('\'').collect();
+    run(&["convert", names[1], names[3]]).good();
+    assert_eq!(said(names[3])["samples"], 3, "{refused}");
+}
+
 /// Its unpacked size is unknown before all of it is unpacked.
 #[test]
 fn a_large_compressed_file_is_described_without_being_unpacked() {

@@ -10,7 +10,8 @@ use super::name::{Name, TimeColumn};
 use super::preamble::Preamble;
 use super::records::Record;
 use super::rows::Rows;
-use crate::table::{Clock, Heading, Spacing, TimeUnit, leading, number, number_and_unit};
+use super::times::{Time, are_apart, offer};
+use crate::table::{Clock, Heading, TimeUnit, leading, number, number_and_unit};
 
 /// Roles of the columns.
 #[derive(Debug)]
@@ -31,14 +32,6 @@ pub(super) struct Columns {
     is_plain: bool,
 }
 
-/// The column of the time.
-#[derive(Debug)]
-pub(super) struct Time {
-    pub(super) date: Option<usize>,
-    pub(super) name: String,
-    pub(super) unit: Option<TimeUnit>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Time,
@@ -57,6 +50,8 @@ pub(super) enum NoRow {
     /// Fewer fields than the table has.
     Short(String),
     Wrong(String),
+    /// The field of the time is none.
+    NoTime(String),
 }
 
 /// Fields that are not plain numbers.
@@ -89,7 +84,6 @@ impl Columns {
         {
             heading.unit.clone_from(unit);
         }
-        let headings = headings;
         let field = |row: &Vec<String>, at: usize| number(row.get(at)?.as_bytes(), layout.point);
         let values = |at: usize| rows.iter().map(|row| field(row, at)).collect::<Option<Vec<f64>>>();
         let find = |wanted: &str| {
@@ -126,6 +120,12 @@ impl Columns {
             Some(unit) => Some((0, Some(unit))),
             None => time.or(date.filter(|_| is_unsaid).map(|date| (date, None))),
         };
+        let is_interval = |rate_hz: &f64| values(0).is_some_and(|values| are_apart(&values, 1.0 / rate_hz));
+        let by_interval = || preamble.rate_hz.filter(is_interval).map(|_| (0, Some(TimeUnit::S)));
+        let time = match (is_named, &name.time) {
+            (false, TimeColumn::Unsaid) if count > 1 => by_interval(),
+            _ => time,
+        };
         let date = date.filter(|at| time.is_some_and(|(time, _)| time != *at));
         let mut kinds = vec![Kind::LeftOut; count];
         if let Some((at, _)) = time {
@@ -137,7 +137,12 @@ impl Columns {
         let is_count = |at: usize| {
             let unit = layout.units.get(at).is_some_and(|unit| unit.eq_ignore_ascii_case("sequence"));
             let counts = |values: Vec<f64>| values.windows(2).all(|pair| pair[1] - pair[0] == 1.0);
-            kinds[at] == Kind::LeftOut && (unit || headings[at].is_count()) && values(at).is_some_and(counts)
+            // An index without a name, as pandas writes it.
+            let is_index = |values: &Vec<f64>| values.first().is_some_and(|first| [0.0, 1.0].contains(first));
+            let is_unnamed = at == 0 && count > 1 && ["", "Unnamed: 0"].contains(&heading[0].as_str());
+            let is_called =
+                unit || headings[at].is_count() || is_unnamed && values(at).is_some_and(|it| is_index(&it));
+            kinds[at] == Kind::LeftOut && is_called && values(at).is_some_and(counts)
         };
         let counted = (0..count).find(|&at| is_named && rows.len() > 1 && is_count(at));
         // As the program of the PPK2 writes them.
@@ -151,8 +156,12 @@ impl Columns {
             Some(wanted) => wanted.iter().map(|wanted| find(wanted)).collect::<Result<_, _>>()?,
             None => (0..count).filter(|&at| kinds[at] == Kind::LeftOut && !is_left_out(at)).collect(),
         };
+        let named = |at: usize| match heading.get(at).filter(|name| !name.is_empty()) {
+            Some(text) => format!("column {} ({text})", at + 1),
+            None => format!("column {}", at + 1),
+        };
         if let (Some(at), None) = (counted, &name.channels) {
-            notes.push(format!("column {} ({}) numbers the lines and is left out", at + 1, heading[at]));
+            notes.push(format!("{} numbers the lines and is left out", named(at)));
         }
         if let (Some(at), None) = (bits, &name.channels) {
             notes.push(format!(
@@ -203,14 +212,10 @@ impl Columns {
         }
         say_twice(&channels, notes);
         let format = name.format.unwrap_or(if is_complex { SampleFormat::Cf32 } else { SampleFormat::F64 });
-        let named = |at: usize| match heading.get(at).filter(|name| !name.is_empty()) {
-            Some(text) => format!("column {} ({text})", at + 1),
-            None => format!("column {}", at + 1),
-        };
         let names: Vec<String> = (0..count).map(named).collect();
         let is_channel = matches!(kinds[0], Kind::Channel(_));
         if is_channel && time.is_none() && name.time == TimeColumn::Unsaid && count > 1 {
-            offer_time(name, values(0), &heading, notes);
+            notes.extend(values(0).and_then(|values| offer(name, &values, heading.first())));
         }
         let time = time.map(|(at, unit)| Time {
             date,
@@ -326,6 +331,7 @@ impl Columns {
                 rows.undo(self.format.bytes());
                 let why = self.why(record);
                 return Err(match why {
+                    NoRow::Wrong(_) if *kind == Kind::Time => NoRow::NoTime(self.no_number(at, field)),
                     NoRow::Wrong(_) => NoRow::Wrong(self.no_number(at, field)),
                     other => other,
                 });
@@ -422,17 +428,23 @@ impl Columns {
     /// Names for `channels=` that exclude a column of fields that are not numbers.
     pub(super) fn others_than(&self, record: &Record) -> Option<String> {
         let is_number = |field: &[u8]| number_and_unit(field, self.layout.point).is_some();
-        let is_good = |at: &usize| {
-            matches!(self.kinds[*at], Kind::Channel(_))
-                && record.get(self.layout.first + at).is_some_and(is_number)
-        };
+        let is_good = |at: usize| record.get(self.layout.first + at).is_some_and(is_number);
+        let good = self.called(is_good);
+        (!good.is_empty() && good != self.all_channels()).then_some(good)
+    }
+
+    /// The same, of all of them.
+    pub(super) fn all_channels(&self) -> String {
+        self.called(|_| true)
+    }
+
+    fn called(&self, is_taken: impl Fn(usize) -> bool) -> String {
+        let is_channel = |at: &usize| matches!(self.kinds[*at], Kind::Channel(_)) && is_taken(*at);
         let name = |at: usize| match self.heading.get(at).filter(|_| self.is_named) {
-            Some(name) if !name.contains([',', '&', '?', '\'']) => name.clone(),
+            Some(name) if !name.is_empty() && !name.contains([',', '&', '?', '\'']) => name.clone(),
             _ => (at + 1).to_string(),
         };
-        let good: Vec<String> = (0..self.kinds.len()).filter(is_good).map(name).collect();
-        let all = self.kinds.iter().filter(|kind| matches!(kind, Kind::Channel(_))).count();
-        (!good.is_empty() && good.len() < all).then(|| good.join(","))
+        (0..self.kinds.len()).filter(is_channel).map(name).collect::<Vec<_>>().join(",")
     }
 }
 
@@ -466,23 +478,6 @@ fn say_twice(channels: &[ChannelDescription], notes: &mut Vec<String>) {
     }
 }
 
-/// Says how a first column is named as the time that looks like one.
-fn offer_time(name: &Name, values: Option<Vec<f64>>, heading: &[String], notes: &mut Vec<String>) {
-    let Some(values) = values.filter(|values| values.len() >= ROWS_TO_OFFER) else { return };
-    let first = values[0];
-    let values: Vec<f64> = values.iter().map(|value| value - first).collect();
-    let is_even = values.windows(2).all(|pair| pair[1] > pair[0])
-        && Spacing::of(&values, 0.0).is_ok_and(|spacing| spacing.jitter_s < 0.05 * spacing.period_s);
-    if is_even {
-        let called = heading.first().filter(|it| !it.is_empty() && !it.contains(['&', '?']));
-        let called = called.map_or("1", String::as_str);
-        notes.push(format!(
-            "column 1 grows by even steps and is read as a channel; if it is the time: {}",
-            name.typed(&format!("time={called}:s"))
-        ));
-    }
-}
-
 /// A field whose quotes follow a blank.
 fn unquoted(field: &[u8]) -> Option<&[u8]> {
     Some(field.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?.trim_ascii())
@@ -495,4 +490,3 @@ fn nearest_f32(field: &[u8], value: f64) -> f32 {
 }
 
 const SHOWN_CHARS: usize = 40;
-const ROWS_TO_OFFER: usize = 8;

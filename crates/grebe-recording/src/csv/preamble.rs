@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::layout::split;
-use crate::table::{Clock, number};
+use super::layout::{split, unit_named};
+use crate::table::{Clock, number, reciprocal};
 
 /// Values found above a table.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,6 +60,7 @@ impl Preamble {
                 }
                 Key::Unit => {
                     let unit = value.trim_matches([',', ' ', ';']);
+                    let unit = unit_named(unit).unwrap_or(unit);
                     found.unit = Some(unit.to_owned()).filter(|unit| !unit.is_empty());
                 }
             }
@@ -102,13 +103,6 @@ fn key_named(text: &str) -> Option<Key> {
     let text = text.split(['(', '[']).next().unwrap_or_default();
     let key: String = text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     KEYS.iter().find_map(|(name, meaning)| (*name == key).then_some(*meaning))
-}
-
-/// The rate of a rounded period, at the precision of its digits.
-fn reciprocal(seconds: f64) -> f64 {
-    let rate_hz = 1.0 / seconds;
-    let short: f64 = format!("{rate_hz:.9e}").parse().unwrap_or(rate_hz);
-    if (short * seconds - 1.0).abs() < 1e-12 { short } else { rate_hz }
 }
 
 /// A number with a prefix: `100 MHz`, `1e+06`, `2.5us`, `1MSa/s`.

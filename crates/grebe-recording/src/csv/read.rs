@@ -132,7 +132,7 @@ pub fn import_csv(
                 Step::Gap(missing) => {
                     counts.gaps += 1;
                     counts.missing += missing;
-                    out.leave_out(missing, name.gaps, sample_bytes)?;
+                    out.leave_out(missing, name.gaps, sample_bytes, cancel)?;
                 }
                 Step::Doubled if name.gaps != Gaps::Close => {
                     counts.doubled.get_or_insert((0, rows.lines[at])).0 += 1;
@@ -197,7 +197,9 @@ impl<'a> Table<'a> {
             return Err(Error::Empty { path: path.clone() });
         }
         let is_chosen = name.channels.is_some() || name.skips_invalid;
-        let layout = Layout::of(&lines, name.skip, is_chosen).or_else(|| Layout::of(&lines, name.skip, true));
+        let layout = Layout::of(&lines, name.skip, is_chosen).or_else(|| {
+            Layout::of(&lines, name.skip, true).filter(|layout| are_rows(&lines[layout.skip..], layout))
+        });
         let layout = layout.ok_or_else(|| no_table(name, &lines))?;
         let (skip, first, delimiter) = (layout.skip, layout.first, layout.delimiter);
         let preamble = Preamble::of(&layout.preamble, &layout.names, &layout.units, layout.columns);
@@ -278,13 +280,18 @@ impl<'a> Table<'a> {
         match why {
             NoRow::Comment => self.comments += 1,
             NoRow::Names => self.headings += 1,
-            NoRow::Short(what) | NoRow::Wrong(what) if self.name.skips_invalid => {
+            NoRow::NoTime(what) if rows.len() == 0 => {
+                let pairs = format!("channels={}&time=none&rate=1k", self.columns.all_channels());
+                let typed = self.name.typed(&pairs);
+                return Err(self.name.line(line, &format!("{what}; without its column: {typed}")));
+            }
+            NoRow::Short(what) | NoRow::Wrong(what) | NoRow::NoTime(what) if self.name.skips_invalid => {
                 self.invalid.get_or_insert((0, line, what)).0 += 1;
                 rows.left_out.push(rows.len());
             }
             // It may be the last line of a killed program.
             NoRow::Short(what) => self.short = Some((line, what)),
-            NoRow::Wrong(what) => {
+            NoRow::Wrong(what) | NoRow::NoTime(what) => {
                 let chosen = self.columns.others_than(&self.record);
                 let chosen = chosen.map(|names| self.name.typed(&format!("channels={names}")));
                 return Err(match chosen {
@@ -374,7 +381,13 @@ impl Out {
     }
 
     /// Samples are missing here.
-    fn leave_out(&mut self, missing: u64, gaps: Gaps, sample_bytes: usize) -> Result<(), Error> {
+    fn leave_out(
+        &mut self,
+        missing: u64,
+        gaps: Gaps,
+        sample_bytes: usize,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         if gaps == Gaps::Close {
             return Ok(());
         }
@@ -393,6 +406,9 @@ impl Out {
             .collect();
         let mut left = missing;
         while left > 0 {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             let length = left.min(most as u64) as usize;
             self.append(0..length, &block)?;
             self.index += length as u64;
@@ -430,6 +446,13 @@ impl Counts {
             notes.push(format!("{count} {plural} the time of another, such as line {line}: left out"));
         }
     }
+}
+
+/// Whether most lines have the fields of the first: a message among other lines is no table.
+fn are_rows(lines: &[&str], layout: &Layout) -> bool {
+    let lines = || lines.iter().filter(|line| !line.trim().is_empty());
+    let rows = lines().filter(|line| split(line, layout.delimiter).len() >= layout.first + layout.columns);
+    rows.count() * 2 > lines().count()
 }
 
 fn no_table(name: &Name, lines: &[&str]) -> Error {

@@ -1,10 +1,17 @@
 //! Finds the rate and missing samples from the times of a table.
 
-use super::columns::Time;
 use super::name::Name;
 use super::preamble::Preamble;
 use crate::error::Error;
-use crate::table::{Clock, Spacing, Step, Steps, Uneven};
+use crate::table::{Clock, Heading, Spacing, Step, Steps, TimeUnit, Uneven};
+
+/// The column of the time.
+#[derive(Debug)]
+pub(super) struct Time {
+    pub(super) date: Option<usize>,
+    pub(super) name: String,
+    pub(super) unit: Option<TimeUnit>,
+}
 
 /// The rate of a table, and how its lines follow each other.
 #[derive(Debug)]
@@ -139,6 +146,42 @@ impl Times {
     }
 }
 
+/// How a first column that looks like the time is named as that.
+pub(super) fn offer(name: &Name, values: &[f64], heading: Option<&String>) -> Option<String> {
+    let first = values.first()?;
+    let since: Vec<f64> = values.iter().map(|value| value - first).collect();
+    let is_even = values.len() >= ROWS_TO_OFFER
+        && grow(values)
+        && Spacing::of(&since, 0.0).is_ok_and(|spacing| spacing.jitter_s < 0.05 * spacing.period_s);
+    let called = heading.filter(|it| !it.is_empty() && !it.contains(['&', '?']));
+    let called = called.map_or("1", String::as_str);
+    // Some programs write the unit in place of a name.
+    let unit = TimeUnit::named(&called.to_lowercase()).unwrap_or(TimeUnit::S);
+    let typed = name.typed(&format!("time={called}:{unit}"));
+    // t is a temperature, too.
+    let is_called_time = || Heading::of(called).time().is_some();
+    match is_even {
+        true => {
+            Some(format!("column 1 grows by even steps and is read as a channel; if it is the time: {typed}"))
+        }
+        false if is_called_time() => Some(format!(
+            "column 1 ({called}) does not grow and is read as a channel; if it is the time: {typed}"
+        )),
+        false => None,
+    }
+}
+
+/// Whether times are this far apart.
+pub(super) fn are_apart(values: &[f64], step_s: f64) -> bool {
+    let [first, .., last] = values else { return false };
+    let is_step = ((last - first) / (values.len() - 1) as f64 / step_s - 1.0).abs() < 1e-3;
+    is_step && grow(values)
+}
+
+fn grow(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[0] < pair[1])
+}
+
 /// A line for each change, as analysers of logic write it, or as things happened.
 fn irregular(name: &Name, column: &Time, times_s: &[f64]) -> Error {
     let steps = times_s.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0);
@@ -165,3 +208,4 @@ fn si(rate_hz: f64) -> String {
 }
 
 const STEPS_MAX: f64 = 1e15;
+const ROWS_TO_OFFER: usize = 8;

@@ -48,7 +48,7 @@ impl Apart {
     /// Writes the recording.
     pub(crate) fn writer(&self, settings: &SigmfSettings) -> Result<SigmfWriter, Error> {
         let settings = SigmfSettings { overwrite: false, ..settings.clone() };
-        SigmfWriter::create_waiting(self.base().path(), &settings)
+        SigmfWriter::create_waiting(&self.base().meta(), &settings)
     }
 
     /// The recording, where it is until it has its place.

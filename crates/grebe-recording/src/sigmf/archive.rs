@@ -138,7 +138,7 @@ impl Archive {
             Error::Content { path: path.into(), what }
         };
         let mut members = Vec::new();
-        let mut tar = tar::Archive::new(&file);
+        let mut tar = tar::Archive::new(Headers { file: &file, left_bytes: HEADERS_BYTES_MAX });
         for entry in tar.entries_with_seek().map_err(no_tar)?.take(MEMBERS_MAX) {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -221,11 +221,36 @@ impl Archive {
     }
 }
 
+/// The headers of an archive, whose content is passed over: names of any length are read into memory.
+struct Headers<'a> {
+    file: &'a File,
+    left_bytes: usize,
+}
+
+impl Read for Headers<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.left_bytes == 0 {
+            return Err(io::Error::new(ErrorKind::InvalidData, "its names are longer than those of any"));
+        }
+        let most = out.len().min(self.left_bytes);
+        let read = self.file.read(&mut out[..most])?;
+        self.left_bytes -= read;
+        Ok(read)
+    }
+}
+
+impl Seek for Headers<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
 fn has_archive_name(path: &Path) -> bool {
     plain_name(path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sigmf"))
 }
 
 /// A recording has two files: this leaves room for others.
 const MEMBERS_MAX: usize = 100_000;
+const HEADERS_BYTES_MAX: usize = 256 << 20;
 /// Recordings that an error lists.
 const NAMES_MAX: usize = 10;

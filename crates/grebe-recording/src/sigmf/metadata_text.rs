@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::archive::Files;
@@ -12,7 +13,7 @@ use crate::error::Error;
 /// Reads JSON of any kind, past a mark of the order of bytes and zeros at the end.
 pub(super) fn read_json<T: DeserializeOwned>(files: &Files, path: &Path) -> Result<T, Error> {
     let bytes = bytes_of(files, path)?;
-    serde_json::from_slice(plain(&bytes)).map_err(|error| malformed(path, &error))
+    serde_json::from_slice(&plain(&bytes)).map_err(|error| malformed(path, &error))
 }
 
 /// Reads the metadata of a recording, and notices about the parts that needed repair.
@@ -22,9 +23,11 @@ pub(super) fn read_meta(files: &Files, path: &Path) -> Result<(Meta, Vec<String>
 
 /// The same of bytes that were read.
 pub(super) fn read_meta_text(path: &Path, bytes: &[u8]) -> Result<(Meta, Vec<String>), Error> {
-    let text = plain(bytes);
+    let text = &*plain(bytes);
     let mut notes = Vec::new();
-    if text.len() < bytes.len() {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        notes.push("the metadata are UTF-16, and are read as such; SigMF has UTF-8".to_owned());
+    } else if text.len() < bytes.trim_ascii_end().len() {
         notes.push("a byte order mark, or zeros, stand around the metadata: they are skipped".to_owned());
     }
     let error = match serde_json::from_slice(text) {
@@ -59,10 +62,24 @@ fn malformed(path: &Path, error: &serde_json::Error) -> Error {
     Error::Content { path: path.into(), what: format!("is not valid metadata: {error}") }
 }
 
-fn plain(bytes: &[u8]) -> &[u8] {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    &bytes[..end]
+/// Without what stands around it, and of UTF-16 with a mark, which some shells write, the same as UTF-8.
+fn plain(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let words = |of: fn([u8; 2]) -> u16, bytes: &[u8]| {
+        let words: Vec<u16> = bytes.as_chunks().0.iter().map(|pair| of(*pair)).collect();
+        String::from_utf16_lossy(&words).into_bytes()
+    };
+    let text = match bytes {
+        [0xff, 0xfe, rest @ ..] => Cow::Owned(words(u16::from_le_bytes, rest)),
+        [0xfe, 0xff, rest @ ..] => Cow::Owned(words(u16::from_be_bytes, rest)),
+        [0xef, 0xbb, 0xbf, rest @ ..] => Cow::Borrowed(rest),
+        _ => Cow::Borrowed(bytes),
+    };
+    let is_last = |byte: &u8| *byte != 0 && !byte.is_ascii_whitespace();
+    let end = text.iter().rposition(is_last).map_or(0, |last| last + 1);
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+        Cow::Owned(text) => Cow::Owned(text[..end].to_vec()),
+    }
 }
 
 /// The same with `null` where Python wrote `NaN`, `Infinity` or `-Infinity` outside a string.

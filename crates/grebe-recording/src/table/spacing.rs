@@ -413,12 +413,19 @@ fn simplest(low_hz: f64, high_hz: f64) -> f64 {
         if (low_hz..=high_hz).contains(&rate_hz) {
             return rate_hz;
         }
-        let by_period_hz = 1.0 / rounded(middle_s, digits);
+        let by_period_hz = reciprocal(rounded(middle_s, digits));
         if (low_hz..=high_hz).contains(&by_period_hz) {
             return by_period_hz;
         }
     }
     middle_hz
+}
+
+/// The rate of a rounded period, at the precision of its digits.
+pub(crate) fn reciprocal(seconds: f64) -> f64 {
+    let rate_hz = 1.0 / seconds;
+    let short: f64 = format!("{rate_hz:.9e}").parse().unwrap_or(rate_hz);
+    if (short * seconds - 1.0).abs() < 1e-12 { short } else { rate_hz }
 }
 
 /// A step of this many usual ones is a jump.

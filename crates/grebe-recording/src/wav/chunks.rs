@@ -85,7 +85,8 @@ impl<'a> Chunks<'a> {
             let head = self.array::<8>()?;
             let bytes = u32_at(&head, 4);
             match &head[..4] {
-                b"ds64" => {
+                // Shorter ones say nothing.
+                b"ds64" if bytes >= 24 => {
                     large = Some(u64_at(&self.array::<16>()?, 8));
                     ds64_at = Some(at);
                 }
@@ -175,6 +176,17 @@ impl<'a> Chunks<'a> {
         Ok(Behind::Samples)
     }
 
+    /// Where the chunks begin that stand behind samples of an unknown length: of known names, up to the end of the file.
+    pub(super) fn tail(&mut self, offset_bytes: u64, file_bytes: u64) -> Result<Option<u64>, Error> {
+        let begin = file_bytes.saturating_sub(TAIL_BYTES).max(offset_bytes).next_multiple_of(2);
+        let mut bytes = Vec::new();
+        self.seek(begin)?;
+        let read = self.file.take(TAIL_BYTES).read_to_end(&mut bytes);
+        read.map_err(|source| self.unreadable(source))?;
+        let at = (0..bytes.len()).step_by(2).find(|&at| are_chunks(&bytes[at..]));
+        Ok(at.map(|at| begin + at as u64))
+    }
+
     pub(super) fn seek(&mut self, at: u64) -> Result<(), Error> {
         self.file.seek(SeekFrom::Start(at)).map(drop).map_err(|source| self.unreadable(source))
     }
@@ -204,6 +216,24 @@ impl<'a> Chunks<'a> {
     }
 }
 
+/// Whether chunks of known names, none of which has samples, fill these bytes.
+fn are_chunks(mut bytes: &[u8]) -> bool {
+    while let [a, b, c, d, rest @ ..] = bytes {
+        let name = [*a, *b, *c, *d];
+        if rest.len() < 4 || !NAMES[3..].contains(&&name) {
+            return false;
+        }
+        // The padding of the last one may be missing.
+        let all_bytes = 8 + u64::from(u32_at(rest, 0)).next_multiple_of(2);
+        match bytes.len() as u64 {
+            left if left == all_bytes || left + 1 == all_bytes => return true,
+            left if left < all_bytes => return false,
+            _ => bytes = &bytes[all_bytes as usize..],
+        }
+    }
+    false
+}
+
 /// Whether this begin of a file is that of a WAV, whatever its name.
 pub(crate) fn is_wav(begin: &[u8]) -> bool {
     begin.len() >= 12
@@ -213,10 +243,11 @@ pub(crate) fn is_wav(begin: &[u8]) -> bool {
 
 /// A block of a disk, as some fill up to.
 const PADDING_BYTES_MAX: u64 = 64 << 10;
+const TAIL_BYTES: u64 = 64 << 10;
 const CHUNKS_MAX: usize = 10_000;
 /// One of text is some hundred bytes.
 const AUXI_BYTES_MAX: u64 = 64 << 10;
-/// Names of chunks that often follow one of odd length.
+/// Names of chunks that often follow one of odd length; the first three belong before and around the samples.
 const NAMES: [&[u8; 4]; 16] = [
     b"fmt ", b"data", b"ds64", b"LIST", b"fact", b"bext", b"JUNK", b"iXML", b"cue ", b"auxi", b"id3 ",
     b"PEAK", b"smpl", b"PAD ", b"FLLR", b"axml",

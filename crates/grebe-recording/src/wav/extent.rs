@@ -32,7 +32,7 @@ impl Chunks<'_> {
                 if present > 0 {
                     self.notes.push(NO_LENGTH.to_owned());
                 }
-                (present, false)
+                self.open_end(found)?
             }
         };
         let odd_bytes = bytes % frame_bytes;
@@ -90,7 +90,14 @@ impl Chunks<'_> {
             )
         };
         self.notes.push(note);
-        Ok((present, false))
+        self.open_end(found)
+    }
+
+    /// All bytes up to the chunks at the end, which who closes a file writes, or to the end.
+    fn open_end(&mut self, found: &Found) -> Result<(u64, bool), Error> {
+        let Found { offset_bytes, file_bytes, .. } = *found;
+        let tail = self.tail(offset_bytes, file_bytes)?;
+        Ok((tail.unwrap_or(file_bytes) - offset_bytes, tail.is_some()))
     }
 
     fn truncated_extent(&mut self, found: &Found, declared: u64) -> Result<Extent, Error> {

@@ -21,6 +21,7 @@ pub(super) fn open(uri: &Uri, options: &Record) -> Result<OpenSource> {
         cancel: interrupt::cancel(),
         ..SourceOptions::default()
     };
+    let _insisting = interrupt::insist();
     let source = open_source(uri, from, &mut print_notice)?;
     if let Some(address) = source.address {
         note!("listening on {address}");

@@ -17,6 +17,7 @@ use crate::show::{OnDisk, RingSaver, Show, Shown};
 pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     let keeper = RingSaver::of_stream(uri, options.ring.as_deref(), options.last).map(RingSaver::for_others);
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
+    let _insisting = interrupt::insist();
     if let Uri::File(path) = uri
         && let Some(recording) = OnDisk::open(path)?
     {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::made::{compressed, flac, gzip, mat, matrix, npy, sdriq, tar, uff, wav, zip, zstd};
 use super::{Came, Input, Inputs, Is};
-use crate::foreign_files::{auxi, meta, rf64_killed, tone, wav as stereo};
+use crate::foreign_files::{auxi, chunk, meta, rf64_killed, tone, wav as stereo};
 
 pub(super) fn inputs() -> Vec<Input> {
     [wavs(), arrays(), raws(), sigmfs(), receivers(), packed(), others()].into_iter().flatten().collect()
@@ -41,6 +41,15 @@ fn wavs() -> Vec<Input> {
     ] {
         all.noted(name, bytes, two, "does not say how long");
     }
+    let mut empty = stereo(b"", u32::MAX);
+    empty[..8].copy_from_slice(b"RF64\xff\xff\xff\xff");
+    empty.splice(12..12, chunk(b"ds64", &[]));
+    all.noted("empty.wav", empty, two, "does not say how long");
+    let software = chunk(b"LIST", b"INFOISFT\x04\0\0\0abc\0");
+    let untold = [stereo(b"", u32::MAX), software.clone()].concat();
+    all.noted("chunks_behind.wav", untold, two, "does not say how long");
+    all.right("software.wav", [stereo(b"", 400), software].concat(), two);
+    all.noted("gqrx_20240101_120000_433920000.wav", stereo(b"", 400), two, "says 433920000 Hz");
     all.noted("stale.wav", stereo(b"", 40), two, "the file goes on");
     let one = Is(48e3, 100, 1);
     all.noted("auxi.wav", stereo(&auxi(), 400), one, "auxi");
@@ -66,7 +75,13 @@ fn arrays() -> Vec<Input> {
     all.noted("two.npy", two.clone(), Is(0.0, 3, 2), unsaid);
     all.right("pairs.npy?rate=1M", npy("<i2", "(3, 1, 2)", false, &ramp(12)), Is(1e6, 3, 1));
     all.noted("cut.npy?rate=8k", npy("<i2", "(9,)", false, &ramp(12)), Is(8e3, 6, 1), "truncated");
-    all.refused("c16.npy", npy("<c16", "(2,)", false, &ramp(32)), "astype", None);
+    for (letters, bytes) in [("<u2", 2), (">u4", 4), ("<i8", 8), ("<c16", 16)] {
+        let name = format!("{}.npy?rate=8k", letters.replace(['<', '>'], "n"));
+        all.noted(&name, npy(letters, "(3,)", false, &vec![0; 3 * bytes]), Is(8e3, 3, 1), "are read as");
+    }
+    all.noted("wide.npy?rate=8k", npy("<i2", "(2, 5)", false, &ramp(20)), Is(8e3, 2, 5), "numpy.load('");
+    all.refused("half.npy", npy("<f2", "(2,)", false, &ramp(4)), "astype", None);
+    all.refused("across.npy", npy("<i2", "(2, 300)", false, &ramp(1_200)), "across.npy').T)", None);
     let rate = npy("<f8", "()", false, &48e3f64.to_le_bytes());
     all.right("one.npz?rate=1k", zip(&[("x.npy", &two)]), Is(1e3, 3, 2));
     all.noted(
@@ -75,6 +90,10 @@ fn arrays() -> Vec<Input> {
         Is(48e3, 3, 2),
         "its fs is taken as the rate",
     );
+    let name = npy("<U5", "()", false, &[0; 20]);
+    all.right("text.npz?rate=1k", zip(&[("name.npy", &name), ("x.npy", &two)]), Is(1e3, 3, 2));
+    let times = zip(&[("t.npy", &two), ("x.npy", &two)]);
+    all.refused("times.npz", times, "array=x'", Some(Is(0.0, 3, 2)));
     let several = zip(&[("a.npy", &two), ("b.npy", &two)]);
     all.refused("several.npz", several, "holds several arrays, a (3, 2), b (3, 2)", Some(Is(0.0, 3, 2)));
     all.refused("no.npz", b"PK".to_vec(), "is not a .npz file", None);
@@ -119,7 +138,14 @@ fn raws() -> Vec<Input> {
     let both = vec![("BBD_0001.C16", ramp(48)), ("BBD_0001.TXT", beside)];
     all.files("BBD_0001.C16", both, Came::Noted(Is(500e3, 12, 1), "BBD_0001.TXT says"));
     all.right("two.bin?format=i16&channels=2&rate=8k", ramp(48), Is(8e3, 12, 2));
-    all.noted("norate.cf32", ramp(48), Is(0.0, 6, 1), "the sample rate is unknown");
+    all.noted(
+        "norate.cf32",
+        ramp(48),
+        Is(0.0, 6, 1),
+        "the sample rate and the number of channels are unknown",
+    );
+    all.noted("norate.i16", ramp(48), Is(0.0, 24, 1), "norate.i16?rate=48k&channels=1'");
+    all.noted("two.i16?channels=2", ramp(48), Is(0.0, 12, 2), "two.i16?channels=2&rate=48k'");
     all.noted("odd.cu8?rate=1M", ramp(49), Is(1e6, 24, 1), "ends within a sample");
     all.refused("unknown.iq", ramp(48), "unknown kind of file", None);
     all.refused("wave.cf32", stereo(b"", 400), "is a WAV file", None);
@@ -186,7 +212,53 @@ fn sigmfs() -> Vec<Input> {
         Came::Noted(Is(48e3, 100, 1), "end within a sample"),
     );
     add("none", "ci16_le", start.clone(), Vec::new(), Came::Refused("", None));
-    add("type", "cx16_le", start, tone(), Came::Refused("cx16_le", None));
+    add("type", "cx16_le", start.clone(), tone(), Came::Refused("cx16_le", None));
+    let mut captures =
+        |name: &str, global: serde_json::Value, captures: serde_json::Value, note: &'static str| {
+            let mut all_meta: serde_json::Value =
+                serde_json::from_slice(&meta("ci16_le", json!({}))).unwrap();
+            all_meta["global"].as_object_mut().unwrap().extend(global.as_object().unwrap().clone());
+            all_meta["captures"] = captures;
+            all_meta["annotations"] = json!([{"core:sample_start": 1_010, "core:sample_count": 5}]);
+            let (meta_name, data_name) = (format!("{name}.sigmf-meta"), format!("{name}.sigmf-data"));
+            let files =
+                vec![(meta_name.as_str(), all_meta.to_string().into_bytes()), (data_name.as_str(), tone())];
+            let is = Is(48e3, 100, 1);
+            let came = if note.is_empty() { Came::Right(is) } else { Came::Noted(is, note) };
+            all.files(&meta_name, files, came);
+        };
+    let offset = json!({"core:offset": 1_000});
+    captures("offset", offset.clone(), json!([{"core:sample_start": 1_000}]), "");
+    captures("below", offset.clone(), json!([{"core:sample_start": 0}]), "below core:offset");
+    captures(
+        "behind",
+        offset,
+        json!([{"core:sample_start": 1_000}, {"core:sample_start": 9_000}]),
+        "behind the end",
+    );
+    captures(
+        "whole",
+        json!({"core:num_channels": 1.0}),
+        json!([{"core:sample_start": 0.0}]),
+        "is taken as 1",
+    );
+    let nothing = json!([{"core:sample_start": 0, "core:frequency": null}]);
+    captures("nothing.iq", json!({}), nothing, "lie outside of the data");
+    let plain = meta("ci16_le", start);
+    let wide: Vec<u8> = "\u{feff}"
+        .encode_utf16()
+        .chain(plain.iter().map(|byte| u16::from(*byte)))
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for (name, bytes, note) in [
+        ("mark.sigmf-meta", [b"\xef\xbb\xbf", &plain[..], b"\0\0\r\n"].concat(), "byte order mark"),
+        ("wide.sigmf-meta", wide, "UTF-16"),
+    ] {
+        let data = name.replace("meta", "data");
+        let files = vec![(name, bytes), (data.as_str(), tone())];
+        all.files(name, files, Came::Noted(Is(48e3, 100, 1), note));
+    }
+    all.refused("lost.sigmf-data", tone(), "lost.sigmf-meta, are missing", Some(Is(2.4e6, 100, 1)));
     all.list
 }
 

@@ -40,6 +40,14 @@ pub(super) fn inputs() -> Vec<Input> {
     all.noted("", unix, Is(2e3, 1_000, 1), "");
     let first = times(100, |at| format!("{},{}", at * 10, at % 7));
     all.noted("&rate=1k", first, Is(1e3, 100, 2), "if it is the time");
-    all.refused("&rate=1k", "nothing here\nat all\n", "", None);
+    let dated = times(100, |at| format!("2026-09-24 12:00:{:02}.{:03},{at}", at / 50, at % 50 * 20));
+    all.noted("", dated, Is(50.0, 100, 1), "no zone is said");
+    all.right(
+        "",
+        times(100, |at| format!("12:00:{:02}.{:03} -> {at}", at / 50, at % 50 * 20)),
+        Is(50.0, 100, 1),
+    );
+    all.noted("", times(100, |at| format!("{},1", at * at)), Is(0.0, 100, 2), "add rate=100");
+    all.refused("&rate=1k", "nothing here\nat all\n", "2 invalid lines skipped", None);
     all.list
 }

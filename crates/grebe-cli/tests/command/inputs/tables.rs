@@ -52,6 +52,16 @@ fn times() -> Vec<Input> {
     );
     let unnamed = rows("x,a\n", 100, |at| format!("{:.2},{at}", f64::from(at) / 100.0));
     all.noted("unnamed.csv?rate=1k", unnamed, Is(1e3, 100, 2), "if it is the time");
+    let numbered = rows(",t,a\n", 100, |at| format!("{at},{:.2},{}", f64::from(at) / 100.0, at % 7));
+    all.noted("pandas.csv", numbered, Is(100.0, 100, 1), "column 1 numbers the lines");
+    let unit = rows("ns,a\n", 100, |at| format!("{},{}", at * 5_000, at % 7));
+    all.noted("ns.csv?rate=200k", unit, Is(200e3, 100, 2), "time=ns:ns");
+    let falls = rows("t,a\n", 100, |at| format!("{},{}", 300 - at, at % 7));
+    all.noted("falls.csv?rate=1k", falls, Is(1e3, 100, 2), "time=t:s");
+    let nanoseconds = rows("nanoseconds,a\n", 100, |at| format!("{},{}", at * 4, at % 7));
+    all.right("nano.csv", nanoseconds, Is(250e6, 100, 1));
+    let minutes = rows("time,a\n", 100, |at| format!("{:02}:{:02}.0,{at}", at / 60, at % 60));
+    all.refused("minutes.csv", minutes, "which is no time", Some(Is(1e3, 100, 1)));
     let back =
         rows("time,a\n", 100, |at| format!("{:.2},{at}", f64::from(if at == 60 { 3 } else { at }) / 100.0));
     all.refused("back.csv", back, "sort the lines by time", Some(Is(100.0, 100, 1)));
@@ -116,6 +126,12 @@ fn programs() -> Vec<Input> {
         Is(200.0, 100, 2),
     );
 
+    all.right("infiniium.csv", rows(
+                "Revision:,0\nType:,raw\nPoints:,100\nXInc:,1e-6\nXOrg:,-1e-5\nXUnits:,Second\nYUnits:,Volt\nDate:,24 SEP 2026\nTime:,12:00:00:00\nData:,\n",
+                100,
+                |at| format!("{:.6},{}", seconds(at) - 1e-5, volts(at)),
+            ), Is(1e6, 100, 1));
+
     // Others write a preamble beside the first lines, or say the rate alone.
     all.noted(
         "rigol.csv",
@@ -159,6 +175,8 @@ fn written() -> Vec<Input> {
     all.refused("short.csv?rate=1k", "a,b\n1,2\n5\n3,4\n", "line 3", Some(Is(1e3, 2, 2)));
     all.refused("word.csv?rate=1k", "a,b\n1,2\nbad,x\n3,4\n", "line 3", None);
     all.refused("text.csv", "no table\nof numbers\n", "no table of numbers is found", None);
+    let log = rows("ets Jul 29 2019 12:21:46\n", 50, |at| format!("a:{at},b:{at}"));
+    all.refused("log.txt", log, "grebe record 'pipe:?format=text' OUT < ", None);
     all.refused("zero.csv", "", "", None);
     all.list
 }

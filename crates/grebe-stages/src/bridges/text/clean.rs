@@ -2,17 +2,18 @@
 
 use serde_json::Value;
 
-use super::fields::number;
+use super::fields::{is_time_of_day, number};
 
 /// Converts a decorated line into fields: `[1, 2]`, `(1, 2)`, `$1,2*5A`, `{"a": 1}`, Teleplot's `>a:1`,
-/// `0,5;1,5` with decimal commas, terminal escape sequences and NUL. Returns whether `out` has the result;
+/// `2026-09-24 12:00:00.5,1`, `12:00:00.5 -> 1`, `0,5;1,5` with decimal commas, terminal escape sequences and NUL. Returns whether `out` has the result;
 /// otherwise the line is fine as it is.
 pub(super) fn clean(line: &[u8], out: &mut Vec<u8>) -> bool {
     let has_controls = line.starts_with(MARK) || line.iter().any(|&byte| matches!(byte, 0 | ESCAPE));
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     let is_enclosed = first.is_some_and(|first| b"[({$>".contains(first));
     let has_commas = line.contains(&b',') && line.iter().any(|byte| matches!(byte, b';' | b'\t'));
-    if !has_controls && !is_enclosed && !has_commas {
+    let starts_dated = is_dated(line) || line.get(2) == Some(&b':') && arrow(line).is_some();
+    if !has_controls && !is_enclosed && !has_commas && !starts_dated {
         return false;
     }
     out.clear();
@@ -39,8 +40,27 @@ pub(super) fn clean(line: &[u8], out: &mut Vec<u8>) -> bool {
     if let Some(opened) = opened {
         *out = opened;
     }
+    if is_dated(out) {
+        out[DATE_CHARS] = b'T';
+    }
+    if let Some(at) = arrow(out) {
+        out[at..at + ARROW.len()].copy_from_slice(b",   ");
+    }
     decimal_commas(out);
     true
+}
+
+/// Whether it begins with a date, a blank and a time of day.
+fn is_dated(line: &[u8]) -> bool {
+    let Some(begin) = line.get(..DATE_CHARS + 4) else { return false };
+    let shape = begin.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte });
+    shape.clone().eq(*b"0000-00-00 00:") || shape.eq(*b"0000/00/00 00:")
+}
+
+/// The arrow that a serial monitor puts behind the time of a line.
+fn arrow(line: &[u8]) -> Option<usize> {
+    let at = line.windows(ARROW.len()).position(|window| window == ARROW)?;
+    is_time_of_day(&line[..at]).then_some(at)
 }
 
 /// Without NUL and the sequences that colour a terminal.
@@ -132,6 +152,9 @@ fn decimal_commas(line: &mut [u8]) {
 const MARK: &[u8] = b"\xef\xbb\xbf";
 const ESCAPE: u8 = 0x1b;
 
+const DATE_CHARS: usize = 10;
+const ARROW: &[u8] = b" -> ";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +177,9 @@ mod tests {
             (r#"{"a":1,"b":{"c":2.5,"d":"x"},"e":[3,true],"f":null}"#, r#""a":1,"b.c":2.5,"e.0":3,"e.1":1"#),
             (">a:1.5", "a:1.5 "),
             (">temp:1627551892437:21.0§°C|g", "temp:21.0 °C,timestamp_ms:1627551892437"),
+            ("2026-09-24 12:00:00.5,1", "2026-09-24T12:00:00.5,1"),
+            ("2026/09/24 12:00:00 1 2", "2026/09/24T12:00:00 1 2"),
+            ("12:00:00.123 -> 1 2", "12:00:00.123,   1 2"),
             ("0,001;1,25", "0.001;1.25"),
             ("0,5\t-3\t1,5e3", "0.5\t-3\t1.5e3"),
             ("a:0,5; b:1,5", "a:0.5; b:1.5"),
@@ -162,8 +188,18 @@ mod tests {
         ] {
             assert_eq!(cleaned(line), fields, "{line:?}");
         }
-        for line in ["1,2,3", "a:1,b:2", "1 , 2 ; 3", "1,2,3;4", "$GPGGA,1,2*47", "[1,[2]]", "", ";,", "1;2"]
-        {
+        for line in [
+            "1,2,3",
+            "a:1,b:2",
+            "1 , 2 ; 3",
+            "1,2,3;4",
+            "$GPGGA,1,2*47",
+            "[1,[2]]",
+            "",
+            ";,",
+            "1;2",
+            "1 -> 2",
+        ] {
             assert_eq!(cleaned(line), line, "{line:?}");
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Columns {
     heading: Heading,
     /// A line without the decoration around its numbers.
     cleaned: Vec<u8>,
+    /// The line of words before the first of these columns has their names.
+    is_headed: bool,
     /// Lines in a row that are unlike the ones before, and alike.
     others: (Shape, u32),
     /// Numbers of one line, and the roles of its named fields.
@@ -116,6 +118,7 @@ impl Columns {
             time_s: None,
             heading: Heading::default(),
             cleaned: Vec::new(),
+            is_headed: false,
             others: (Shape::Named, 0),
             numbers: Vec::with_capacity(FIELDS_MAX),
             named: Vec::with_capacity(FIELDS_MAX),
@@ -180,6 +183,11 @@ impl Columns {
     /// Whether the newest line has one value, with its name.
     pub(super) fn is_named_singly(&self) -> bool {
         self.shape == Some(Shape::Named) && self.numbers.len() == 1
+    }
+
+    /// Whether the channels have the names of the line of words before them. Answers once.
+    pub(super) fn take_headed(&mut self) -> bool {
+        std::mem::take(&mut self.is_headed)
     }
 
     /// The newest value of each channel.
@@ -267,6 +275,7 @@ impl Columns {
             }
             let (places, channels, time) = self.layout(line, count)?;
             self.check(line, &places, &channels)?;
+            self.is_headed = self.heading.count() == count;
             (self.shape, self.places) = (Some(shape), places);
             self.set_time(time);
             self.set_channels(channels);

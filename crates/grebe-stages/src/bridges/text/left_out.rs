@@ -27,6 +27,14 @@ impl Kept {
             self.example = shown.take(SHOWN_CHARS).collect();
         }
     }
+
+    /// The newest one was of use.
+    pub(super) fn forget_one(&mut self) {
+        self.count = self.count.saturating_sub(1);
+        if self.count == 0 {
+            self.example.clear();
+        }
+    }
 }
 
 impl LeftOut {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult, UtcClock, monotonic_ns};
 use grebe_frame::{BatchPool, Description, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
-use grebe_recording::table::{Steps, Uneven};
+use grebe_recording::table::{Steps, TimeUnit, Uneven};
 
 use crate::bridges::text::columns::{Columns, Line};
 use crate::bridges::text::datagrams::KernelDrops;
@@ -160,6 +160,9 @@ impl<R: Read + Send + 'static> TextSource<R> {
     /// because the device had not begun.
     fn change(&mut self) {
         self.is_changed = true;
+        if self.columns.take_headed() {
+            self.left_out.words.forget_one();
+        }
         if let Some(arrivals) = &mut self.arrivals {
             self.counters.bad_lines.add(self.rows.rest().len() as u64);
             self.rows.clear();
@@ -263,6 +266,9 @@ impl<R: Read + Send + 'static> TextSource<R> {
         }
         self.is_guessed = true;
         self.offer_time();
+        if self.next.sample_rate_hz == 0.0 && self.text.carrier == Carrier::Pipe {
+            self.notes.push("the sample rate is unknown: add rate=100, or rate=measure".to_owned());
+        }
         self.notes.extend(self.columns.guesses());
     }
 
@@ -304,8 +310,9 @@ impl<R: Read + Send + 'static> TextSource<R> {
         if grows_evenly(self.rows.first_channel()) {
             let named = self.columns.channels()[0].name.clone();
             let named = if named.is_empty() { "1".to_owned() } else { named };
+            let unit = TimeUnit::named(&named.to_lowercase()).unwrap_or(TimeUnit::S);
             self.notes.push(format!(
-                "the first channel grows by even steps; if it is the time: time={named}:s (s, ms, us, ns)"
+                "the first channel grows by even steps; if it is the time: time={named}:{unit} (s, ms, us, ns)"
             ));
         }
     }
@@ -419,6 +426,10 @@ impl<R: Read + Send + 'static> Stage for TextSource<R> {
         self.left_out.words().into_iter().for_each(|words| ctx.note(words));
         if let Some(shortfall) = &mut self.shortfall {
             self.counters.clock_missing_samples.set(shortfall.end());
+        }
+        if self.next.channel_count == 0 {
+            // Words above no numbers were none of names.
+            self.counters.bad_lines.add(self.counters.word_lines.get());
         }
         if self.next.channel_count > 0 {
             ctx.set_end_of_stream(Header { block_length_samples: 0, ..self.next });

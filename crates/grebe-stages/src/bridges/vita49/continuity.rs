@@ -11,6 +11,8 @@ pub(crate) struct Continuity {
     late_in_a_row: u32,
     /// Whether a fraction that should count samples counts packets, as FlexRadio's does.
     counts_packets: bool,
+    /// Whether a count of samples that should begin anew with each second goes on.
+    counts_on: bool,
     /// Whether gaps come from the count alone.
     ignores_time: bool,
 }
@@ -50,7 +52,14 @@ pub(crate) struct Missing {
 
 impl Continuity {
     pub(crate) fn new(ignores_time: bool) -> Self {
-        Self { before: None, missing: 0, late_in_a_row: 0, counts_packets: false, ignores_time }
+        Self {
+            before: None,
+            missing: 0,
+            late_in_a_row: 0,
+            counts_packets: false,
+            counts_on: false,
+            ignores_time,
+        }
     }
 
     /// The next packet is of another sender: none is missing before it.
@@ -62,6 +71,10 @@ impl Continuity {
     #[inline]
     pub(crate) fn step(&mut self, count: u8, stamp: Stamp, samples: u32, rate_hz: f64) -> Step {
         self.counts_packets |= self.before.as_ref().is_some_and(|before| before.is_by_packet(count, &stamp));
+        // More samples than a second has.
+        let is_beyond = rate_hz > 0.0 && stamp.fraction as f64 >= rate_hz + f64::from(samples);
+        let goes_on = self.before.is_some_and(|before| before.stamp.fraction < stamp.fraction);
+        self.counts_on = stamp.kind == Fraction::SampleCount && goes_on && (is_beyond || self.counts_on);
         let mut step = match &self.before {
             None => Step::Next(Missing::default()),
             Some(before) => self.after(before, count, &stamp, rate_hz),
@@ -102,7 +115,11 @@ impl Continuity {
             return by_count(packets);
         }
         let is_blind = self.ignores_time || self.counts_packets;
-        let elapsed = if is_blind { None } else { stamp.since(&before.stamp, rate_hz) };
+        let counted = |stamp: &Stamp| match self.counts_on {
+            true => Stamp { kind: Fraction::FreeRunning, ..*stamp },
+            false => *stamp,
+        };
+        let elapsed = if is_blind { None } else { counted(stamp).since(&counted(&before.stamp), rate_hz) };
         let Some(elapsed) = elapsed else {
             // One of the packets missing is more likely than nearly sixteen lost in a row.
             let back = 15 - ahead;
@@ -269,6 +286,21 @@ mod tests {
                 let expected = if number == 701 { next(1, 512, 0) } else { next(0, 0, 0) };
                 assert_eq!(step(number), expected, "{number} {is_reset}");
             }
+        }
+    }
+
+    #[test]
+    fn a_count_of_samples_that_goes_on_over_seconds_makes_no_gap() {
+        let mut continuity = Continuity::new(false);
+        let mut step = |number: u64| {
+            let (clock, seconds) = (Seconds::Utc, 1_700_000_000 + (number * 512 / 192_000) as u32);
+            let stamp =
+                Stamp { clock, seconds, kind: Fraction::SampleCount, fraction: 777_777 + number * 512 };
+            continuity.step((number % 16) as u8, stamp, 512, 192e3)
+        };
+        for number in (0..2_000).filter(|number| !(700..740).contains(number)) {
+            let expected = if number == 740 { next(40, 40 * 512, 0) } else { next(0, 0, 0) };
+            assert_eq!(step(number), expected, "{number}");
         }
     }
 

@@ -4,7 +4,7 @@ use grebe_frame::{ChannelDescription, MAX_CHANNELS};
 use grebe_recording::table::{self, TimeUnit};
 
 use super::{Columns, Fixed, NAME_BYTES_MAX, Place, Time, TimeColumn, channel};
-use crate::bridges::text::fields::{Fields, unit_of};
+use crate::bridges::text::fields::{Fields, is_time_of_day, unit_of};
 
 impl Columns {
     /// The role of a name; `None` if it is not a name. `at`: its most likely position among `known` channels;
@@ -67,6 +67,12 @@ impl Columns {
         let of_name = |at: usize| names.get(at).map_or_else(|| (at + 1).to_string(), Clone::clone);
         let time = match &self.asked_time {
             Some(TimeColumn::Number(at, unit)) => Some((*at, *unit)).filter(|(at, _)| *at < count),
+            // A first column without a name can be nothing else.
+            None if names.is_empty()
+                && Fields::of(line).next().is_some_and(|it| is_time_of_day(it.value)) =>
+            {
+                Some((0, None))
+            }
             _ => names.iter().enumerate().find_map(|(at, name)| Some((at, self.time_unit(name)?))),
         };
         let is_asked = matches!(self.asked_time, Some(TimeColumn::Name(..) | TimeColumn::Number(..)));

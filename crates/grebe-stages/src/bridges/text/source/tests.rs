@@ -242,6 +242,21 @@ fn what_was_not_taken_is_told_with_an_example() {
 }
 
 #[test]
+fn a_line_of_names_that_was_taken_is_not_left_out() {
+    let mut columns = Columns::new(grebe_frame::SampleFormat::F64, None, None);
+    let taken =
+        ["Ready.", "t,a", "1,2", "3,4"].map(|line| (columns.take(line.as_bytes()), columns.take_headed()));
+    assert_eq!(
+        taken.map(|(line, is_headed)| (line == Line::Words, is_headed)),
+        [(true, false), (true, false), (false, true), (false, false)]
+    );
+    let mut left_out = LeftOut::default();
+    left_out.words.keep(b"t,a");
+    left_out.words.forget_one();
+    assert_eq!(left_out.words(), None);
+}
+
+#[test]
 fn what_a_device_sends_first_is_half_a_line() {
     let (batches, counters) = read("serial:ttyX?rate=10", "3,4\n1,2\n3,4\n5,");
     assert_eq!(stretches(&batches), [(0, vec![], vec![vec![1.0, 3.0], vec![2.0, 4.0]])]);
