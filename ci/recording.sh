@@ -37,6 +37,7 @@ check "the validator that ci/packages.sh installs is there" test -x "$kept/venv/
 check "every format, written and read by NumPy and sigmf" "$kept/venv/bin/python" ci/formats.py "$grebe" "$work/formats"
 check "QPSK and tones, measured by SciPy" "$kept/venv/bin/python" ci/qpsk.py "$grebe" "$work/qpsk"
 check "bands that are cut out, made by SciPy" "$kept/venv/bin/python" ci/cut.py "$grebe" "$work/cut"
+check "bursts of known time, band and power, and false alarms" "$kept/venv/bin/python" ci/bursts.py "$grebe" "$work/bursts"
 for meta in "$work"/*.sigmf-meta; do
   check "sigmf_validate ${meta##*/}" "$kept"/venv/bin/sigmf_validate "$meta"
 done

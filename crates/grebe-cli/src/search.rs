@@ -1,5 +1,7 @@
 //! Search for one kind of event in one lane.
 
+mod burst;
+mod burst_band;
 mod detector;
 mod number;
 mod walk;
@@ -12,7 +14,10 @@ use grebe_frame::SampleFormat;
 use grebe_recording::Block;
 use grebe_scope::{instantaneous_frequency, magnitude, magnitude_db, phase};
 use grebe_view::{LaneId, Part};
+use serde_json::{Map, Value};
 
+use burst::{BurstSearch, split};
+pub(crate) use burst_band::BurstBand;
 use detector::Detector;
 pub(crate) use detector::Hit;
 use number::Number;
@@ -31,6 +36,9 @@ pub(crate) trait Search: Send {
 impl Wanted {
     /// The search of a lane.
     pub(crate) fn search(self, lane: LaneId, signal: &Signal) -> Result<Box<dyn Search>> {
+        if let Some(conditions) = self.burst {
+            return Ok(Box::new(BurstSearch::new(&self, conditions, lane, signal)?));
+        }
         let (format, rate_hz) = (signal.format, signal.sample_rate_hz);
         if format == SampleFormat::I16 && self.fits_i16() {
             let samples = Plain { channel: lane.channel };
@@ -41,6 +49,16 @@ impl Wanted {
         let samples =
             Computed { lane, middle: self.middle, full_scale, cycles_to_unit, ..Computed::default() };
         Ok(Box::new(LaneSearch { detector: Detector::<f32>::new(&self)?, samples, next: None }))
+    }
+}
+
+impl Search for BurstSearch {
+    fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
+        BurstSearch::scan(self, first_index, block, found)
+    }
+
+    fn end(&mut self, found: &mut Vec<Hit>) {
+        BurstSearch::end(self, found);
     }
 }
 
@@ -96,12 +114,7 @@ impl Samples<f32> for Computed {
             }
             return Ok(self.numbers.as_slice().into());
         }
-        self.i.clear();
-        self.q.clear();
-        for [i, q] in self.numbers.as_chunks::<2>().0 {
-            self.i.push(*i);
-            self.q.push(*q);
-        }
+        split(&self.numbers, &mut self.i, &mut self.q);
         let (i, q, out) = (&self.i, &self.q, &mut self.numbers);
         out.truncate(i.len());
         match self.lane.part {
@@ -135,4 +148,27 @@ impl<V: Number, S: Samples<V> + Send> Search for LaneSearch<V, S> {
     fn end(&mut self, found: &mut Vec<Hit>) {
         self.detector.end(found);
     }
+}
+
+/// Fields of the annotation of an event.
+pub(crate) fn annotation_fields(
+    label: &str,
+    generator: &str,
+    lane: Option<LaneId>,
+    burst: Option<&BurstBand>,
+) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("core:label".to_owned(), label.into());
+    fields.insert("core:generator".to_owned(), generator.into());
+    let channel = lane.map(|lane| format!("channel {lane}"));
+    let figures = burst.map(|burst| format!("SNR {:.1} dB, {:.1} dBFS", burst.snr_db, burst.power_dbfs));
+    if channel.is_some() || figures.is_some() {
+        let comment: Vec<String> = channel.into_iter().chain(figures).collect();
+        fields.insert("core:comment".to_owned(), comment.join(", ").into());
+    }
+    if let Some((low_hz, high_hz)) = burst.map(BurstBand::edges_hz) {
+        fields.insert("core:freq_lower_edge".to_owned(), low_hz.into());
+        fields.insert("core:freq_upper_edge".to_owned(), high_hz.into());
+    }
+    fields
 }

@@ -156,14 +156,39 @@ pub(crate) fn length(text: &str) -> Result<Duration, NoQuantity> {
 
 const LENGTH: &str = "give a time above 0, for example 500us, 2s or 5m";
 
-/// A range of frequencies: `-20k..20k`, `433.8M..434.1M`.
+/// A range of frequencies: `-20k..20k`, `433.8M,434.1M`.
 pub(crate) fn band_hz(text: &str) -> Result<(f64, f64), String> {
     let wrong =
         || format!("invalid band {text:?}: give FROM..TO in Hz, for example -20k..20k or 433.8M..434.1M");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let number = |text: &str| number(text.trim().trim_end_matches("Hz")).map_err(|_| wrong());
+    let (from, to) = text.split_once("..").or(text.split_once(',')).ok_or_else(wrong)?;
+    let number = |text: &str| number(text.trim().trim_end_matches("Hz").trim_end()).map_err(|_| wrong());
     let (from, to) = (number(from)?, number(to)?);
     if from < to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+/// A ratio above 0 dB: `12dB`, `12`.
+pub(crate) fn above_db(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches("dB").trim_end().parse::<f64>();
+    match number.ok().filter(|db| *db > 0.0 && *db <= 200.0) {
+        Some(db) => Ok(db),
+        None => Err(format!("invalid ratio {text:?}: give decibels above 0, for example 12dB")),
+    }
+}
+
+/// A rate of false alarms per cell.
+pub(crate) fn false_alarms(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>().ok().filter(|rate| (1e-15..=0.01).contains(rate)) {
+        Some(rate) => Ok(rate),
+        None => Err(format!("invalid rate {text:?}: give 1e-15 to 0.01 per cell, for example 1e-7")),
+    }
+}
+
+/// Samples of a transform.
+pub(crate) fn transform_samples(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>().ok().filter(|size| size.is_power_of_two() && (64..=16_384).contains(size)) {
+        Some(size) => Ok(size),
+        None => Err("give a power of two from 64 to 16384".to_owned()),
+    }
 }
 
 /// Levels in decibels, at least 1 dB apart: `-120..-20`.

@@ -249,7 +249,7 @@ impl SampleFile {
     }
 
     /// How many samples from `position` on have the same description.
-    pub(crate) fn described_samples(&self, position: u64) -> u64 {
+    pub fn described_samples(&self, position: u64) -> u64 {
         let next = self.description_number(position).map_or(0, |number| number + 1);
         self.description_begin(next).map_or(u64::MAX, |begin| begin - position)
     }

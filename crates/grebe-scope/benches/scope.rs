@@ -1,5 +1,5 @@
 //! Throughput of one core, with the baseline of the same run: `cargo bench -p grebe-scope`, or only some of minmax,
-//! pyramid, triggers, density, spectrum, pictures.
+//! pyramid, triggers, density, spectrum, bursts, pictures.
 //!
 //! Signals are noise with gaps on several channels, once within the cache and once larger than any. A row is the
 //! median of several rounds, with the spread of the middle half. The rows run in turns, so that a change of the
@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use grebe_scope::{
-    Averaging, Column, ColumnGrid, Condition, Density, Measurer, Pyramid, Scale, Slope, Spectrum, Trigger,
-    Value, Window, min_max, stats,
+    Averaging, BurstDetector, BurstSettings, Column, ColumnGrid, Condition, Density, Measurer,
+    PowerTransform, Pyramid, Scale, Slope, Spectrum, Trigger, Value, Window, min_max, stats,
 };
 use grebe_testing::Rng;
 
@@ -27,12 +27,13 @@ fn main() {
         return;
     }
     println!("grebe-scope, one core; median of {ROUNDS} rounds (middle half), baselines of the same run");
-    let tables: [(&str, fn()); 6] = [
+    let tables: [(&str, fn()); 7] = [
         ("minmax", min_max_against_reading),
         ("pyramid", pyramid),
         ("triggers", triggers),
         ("density", density),
         ("spectrum", spectrum),
+        ("bursts", bursts),
         ("pictures", pictures),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
@@ -259,6 +260,38 @@ fn spectrum() {
                 hann.append(at, &samples, |lines| keep(lines[0]));
                 at += samples.len() as u64;
                 hann.count() - before
+            }),
+        ],
+    );
+}
+
+fn bursts() {
+    const SIZE: usize = 1024;
+    let samples: Vec<f32> = noise(1 << 20, 7).into_iter().map(f32::from).collect();
+    let (i, q) = samples.split_at(1 << 19);
+    let mut bare = PowerTransform::complex(SIZE, Window::Hann).expect("a size that works");
+    let mut power = vec![0.0; bare.lines()];
+    let mut detector =
+        BurstDetector::complex(BurstSettings::default(), 32_768.0).expect("settings that work");
+    let mut at = 0;
+    table(
+        "bursts of complex samples (millions of samples per second)",
+        "M/s",
+        1e6,
+        vec![
+            row("transforms alone, half over one another", || {
+                for from in (0..=i.len() - SIZE).step_by(SIZE / 2) {
+                    bare.power(&i[from..from + SIZE], &q[from..from + SIZE], 0.0, &mut power);
+                    keep(power[0]);
+                }
+                i.len() as u64
+            }),
+            row("bursts", || {
+                for (i, q) in i.chunks(BLOCK).zip(q.chunks(BLOCK)) {
+                    detector.append(at, i, q, |burst| keep(burst.power_dbfs as f32));
+                    at += i.len() as u64;
+                }
+                i.len() as u64
             }),
         ],
     );

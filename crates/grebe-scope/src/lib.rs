@@ -18,6 +18,7 @@
 //! - [`Trigger`] finds every event that meets a [`Condition`]; [`Acquisition`] takes a record around each, and
 //!   [`Density`] counts how often the records pass each cell of a picture, [`XyDensity`] the points of one channel over another.
 //! - [`Measurer`] fills the measurement table; [`Spectrum`] shows frequencies, and how clean a tone or a channel is.
+//! - [`BurstDetector`] finds signals that come and go over the noise, with their times, bands and powers.
 //! - [`magnitude`], [`phase`] and [`instantaneous_frequency`] turn complex samples into lanes; [`PowerStats`] adds up their power.
 //! - [`raster`] draws lanes of columns to an image without a GPU.
 //! - [`step_125_up`], [`step_time_up`], [`Ticks`] and [`Engineering`] are the steps and labels every face needs.
@@ -70,6 +71,7 @@
 #![deny(unsafe_code)]
 
 mod acquisition;
+mod burst;
 mod clock;
 mod column;
 mod comparator;
@@ -93,6 +95,7 @@ mod units;
 mod value;
 
 pub use acquisition::{Acquisition, Record};
+pub use burst::{Burst, BurstDetector, BurstSettings};
 pub use clock::{step_time_down, step_time_up};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::{Density, XyDensity};

@@ -44,6 +44,22 @@ pub(crate) struct Conditions {
     /// Averaging window for power.
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = units::duration)]
     pub(crate) window: Duration,
+    /// Frequencies in which the centre of a burst lies: 433.9M,434.1M.
+    ///
+    /// On the air if the recording has a centre frequency, otherwise in the signal.
+    #[arg(long, value_name = "LOW,HIGH", value_parser = units::band_hz, allow_hyphen_values = true)]
+    pub(crate) band: Option<(f64, f64)>,
+    /// Minimum SNR of a burst: 12dB.
+    #[arg(long, value_name = "DB", value_parser = units::above_db, allow_hyphen_values = true)]
+    pub(crate) above: Option<f64>,
+    /// False alarms per cell (line of a transform) of noise [default: 1e-7].
+    #[arg(long, value_name = "RATE", value_parser = units::false_alarms)]
+    pub(crate) false_alarms: Option<f64>,
+    /// Samples per transform for bursts, a power of two from 64 to 16384 [default: 1024].
+    ///
+    /// More of them tell nearer frequencies and weaker signals apart, fewer of them shorter bursts.
+    #[arg(long, value_name = "SAMPLES", value_parser = units::transform_samples)]
+    pub(crate) transform: Option<usize>,
     /// Hold-off per channel after an event: 200ms.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = units::duration)]
     pub(crate) holdoff: Duration,
@@ -57,17 +73,34 @@ impl Conditions {
 
     /// The name of a condition that the command line has, if any.
     pub(crate) fn given(&self) -> Option<&'static str> {
-        let given = [
+        let others = first_of([
             (!self.channels.is_empty(), "--channels"),
-            (self.level.is_some(), "--level"),
-            (self.low.is_some(), "--low"),
-            (self.high.is_some(), "--high"),
             (self.longer.is_some(), "--longer"),
             (self.shorter.is_some(), "--shorter"),
             (!self.holdoff.is_zero(), "--holdoff"),
-        ];
-        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+        ]);
+        others.or(self.given_level()).or(self.given_of_burst())
     }
+
+    /// The name of a level that the command line has, if any.
+    pub(crate) fn given_level(&self) -> Option<&'static str> {
+        let [level, low, high] = [self.level, self.low, self.high].map(|value| value.is_some());
+        first_of([(level, "--level"), (low, "--low"), (high, "--high")])
+    }
+
+    /// The name of a condition of bursts that the command line has, if any.
+    pub(crate) fn given_of_burst(&self) -> Option<&'static str> {
+        first_of([
+            (self.band.is_some(), "--band"),
+            (self.above.is_some(), "--above"),
+            (self.false_alarms.is_some(), "--false-alarms"),
+            (self.transform.is_some(), "--transform"),
+        ])
+    }
+}
+
+fn first_of<const N: usize>(given: [(bool, &'static str); N]) -> Option<&'static str> {
+    given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
 }
 
 /// Lanes of one item of `--channels`.
@@ -144,6 +177,7 @@ pub(crate) enum EventKind {
     Level,
     Power,
     Silence,
+    Burst,
     Gap,
 }
 
@@ -153,7 +187,7 @@ impl EventKind {
     }
 }
 
-const EVENTS: [(&str, &str, EventKind); 9] = [
+const EVENTS: [(&str, &str, EventKind); 10] = [
     ("edge", "Crossing of --level", EventKind::Edge),
     ("pulse", "Pulse above --level, of a width (--longer, --shorter)", EventKind::Pulse),
     ("runt", "Pulse that crosses only one of two levels (--low, --high)", EventKind::Runt),
@@ -162,6 +196,7 @@ const EVENTS: [(&str, &str, EventKind); 9] = [
     ("level", "Signal at or above --level, or below it with --slope falling", EventKind::Level),
     ("power", "Mean power at or above --level in dB (--window)", EventKind::Power),
     ("silence", "Mean power below --level in dB (--window)", EventKind::Silence),
+    ("burst", "Energy over the noise in time and frequency (--above, --band)", EventKind::Burst),
     ("gap", "Samples are missing", EventKind::Gap),
 ];
 const SLOPES: [(&str, &str, Slope); 3] =

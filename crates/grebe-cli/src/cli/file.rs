@@ -60,7 +60,8 @@ pub(crate) struct Repair {
 #[command(after_help = "Examples:\n  \
     grebe find take.sigmf-meta --trigger edge --level 0.5\n  \
     grebe find take.sigmf-meta --trigger pulse --level 1.2 --shorter 50us --channels 2 --json\n  \
-    grebe find capture.sigmf-meta --trigger power --level -30 --longer 5ms --csv > bursts.csv\n  \
+    grebe find capture.sigmf-meta --trigger power --level -30 --longer 5ms --csv > loud.csv\n  \
+    grebe find capture.sigmf-meta --trigger burst --band 433.9M,434.1M --above 12dB\n  \
     grebe find take.sigmf-meta --trigger gap\n  \
     grebe find take.sigmf-meta --trigger level --level 3 --annotate --label overload\n\n\
     Levels are in units of the channel; for power and silence, in dB of a full-scale sine. No event spans a gap.\n\

@@ -6,14 +6,13 @@ use anyhow::Result;
 use grebe_frame::Component;
 use grebe_recording::{Annotation, AnnotationEdit, AnnotationsEdited, SampleFile};
 use grebe_view::LaneId;
-use serde_json::{Map, Value};
 
 use self::event::{Event, Form};
 use crate::cli::{EventKind, Find};
 use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note};
-use crate::search::{Hit, Search, Signal, Wanted};
+use crate::search::{Hit, Search, Signal, Wanted, annotation_fields};
 use crate::units::{counted, grouped};
 
 /// Prints events as they are found, and writes annotations at the end.
@@ -30,7 +29,7 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
     let file = whole.stretch(start, duration)?;
     note_counts(&file, options);
     let mut telling = Printer::new(options, first_index);
-    output::text(telling.form.head())?;
+    output::text(&telling.form.head(options.trigger))?;
     let (ending, searched_samples) = match options.trigger {
         EventKind::Gap => (telling.gaps(&file)?, file.len_samples()),
         _ => telling.lanes(file, options)?,
@@ -97,6 +96,7 @@ impl<'a> Printer<'a> {
             position: gap.position,
             length_samples: gap.length_samples,
             clock_s: None,
+            burst: None,
         });
         let by_clock = file.clock_gaps().map(|gap| Event {
             kind: EventKind::Gap,
@@ -104,6 +104,7 @@ impl<'a> Printer<'a> {
             position: gap.position,
             length_samples: 0,
             clock_s: Some(gap.seconds),
+            burst: None,
         });
         let mut events: Vec<Event> = gaps.chain(by_clock).collect();
         self.print(&mut events, file)?;
@@ -112,12 +113,11 @@ impl<'a> Printer<'a> {
 
     /// Searches lanes: the ending, and the number of searched samples.
     fn lanes(&mut self, mut file: SampleFile, options: &Find) -> Result<(Ending, u64)> {
-        let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
-        let (signal, conditions) = (Signal::of(&file), &options.conditions);
-        for lane in signal.lanes(&conditions.lanes())? {
-            let wanted = Wanted::of("--trigger", options.trigger, conditions, lane, &signal)?;
-            searches.push((lane, wanted.search(lane, &signal)?));
-        }
+        check_band(&file, options)?;
+        let mut searches = searches(&Signal::of(&file), options)?;
+        let mut centre_hz = Signal::of(&file).centre_hz();
+        let block_samples =
+            if options.trigger == EventKind::Burst { BURST_BLOCK_SAMPLES } else { BLOCK_SAMPLES };
         let progress = output::bar(Some(file.len_samples()));
         let (mut hits, mut events) = (Vec::new(), Vec::new());
         // Missing samples so far, so that indices grow across gaps; and the start of another stream.
@@ -138,7 +138,14 @@ impl<'a> Printer<'a> {
                     let is_enough = self.is_enough();
                     return Ok((if is_enough { Ending::Good } else { Ending::Interrupted }, position));
                 }
-                let length = BLOCK_SAMPLES.min(end - position);
+                let signal = Signal::at(&file, position);
+                if options.trigger == EventKind::Burst && signal.centre_hz() != centre_hz {
+                    // Tuned to other frequencies.
+                    end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
+                    centre_hz = signal.centre_hz();
+                    searches = self::searches(&signal, options)?;
+                }
+                let length = block_samples.min(end - position).min(file.described_samples(position));
                 let block = file.block(position, length as usize)?;
                 for (lane, search) in &mut searches {
                     search.scan(position + missing, &block, &mut hits)?;
@@ -186,16 +193,33 @@ impl<'a> Printer<'a> {
 
     fn annotation(&self, event: &Event, file: &SampleFile) -> Annotation {
         let label = self.options.label.as_deref().unwrap_or(event.kind.name());
-        let mut fields = Map::new();
-        fields.insert("core:label".to_owned(), Value::from(label));
-        fields.insert("core:generator".to_owned(), Value::from("grebe find"));
-        if let Some(lane) = event.lane {
-            fields.insert("core:comment".to_owned(), Value::from(format!("channel {lane}")));
-        }
+        let fields = annotation_fields(label, "grebe find", event.lane, event.burst.as_ref());
         // Missing samples have no place in the file.
         let length_samples = if event.kind == EventKind::Gap { 0 } else { event.length_samples };
         Annotation { position: event.position + file.skipped_samples(), length_samples, fields }
     }
+}
+
+/// Checks that the receiver was tuned to a part of the band once.
+fn check_band(file: &SampleFile, options: &Find) -> Result<()> {
+    let mut position = 0;
+    loop {
+        let checked = Signal::at(file, position).check_band(&options.conditions);
+        position = position.saturating_add(file.described_samples(position));
+        if checked.is_ok() || position >= file.len_samples() {
+            return checked;
+        }
+    }
+}
+
+/// The search of each lane.
+fn searches(signal: &Signal, options: &Find) -> Result<Vec<(LaneId, Box<dyn Search>)>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let search = |lane| {
+        let wanted = Wanted::of("--trigger", options.trigger, &options.conditions, lane, signal)?;
+        Ok((lane, wanted.with_threads(threads).search(lane, signal)?))
+    };
+    signal.lanes(&options.conditions.lanes())?.into_iter().map(search).collect()
 }
 
 /// Ends lasting events at the end of the file.
@@ -213,12 +237,13 @@ fn end_all(
 }
 
 fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>, kind: EventKind) {
-    let event = |(index, length_samples): Hit| Event {
+    let event = |hit: Hit| Event {
         kind,
-        lane: Some(lane),
-        position: index - missing,
-        length_samples,
+        lane: Some(hit.lane(lane)),
+        position: hit.index - missing,
+        length_samples: hit.length_samples,
         clock_s: None,
+        burst: hit.burst,
     };
     events.extend(hits.drain(..).map(event));
 }
@@ -227,5 +252,7 @@ fn take(hits: &mut Vec<Hit>, lane: LaneId, missing: u64, events: &mut Vec<Event>
 const BLOCK_SAMPLES: u64 = 64 << 10;
 /// More are hardly what somebody looks for.
 const EVENTS_USUAL: u64 = 10_000;
+/// For one channel of complex floats, enough transforms for several threads.
+const BURST_BLOCK_SAMPLES: u64 = 256 << 10;
 /// Maximum of a recording.
 const ANNOTATIONS_MAX: usize = 1 << 20;

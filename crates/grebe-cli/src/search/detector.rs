@@ -2,13 +2,38 @@
 
 use anyhow::Result;
 use grebe_scope::{Condition, Passage, Polarity, Slope, Trigger, Value};
+use grebe_view::LaneId;
 
+use super::burst_band::BurstBand;
 use super::number::Number;
 use super::wanted::Wanted;
 use crate::cli::EventKind;
 
-/// Event: index of the first sample, and duration in samples, 0 for an instant.
-pub(crate) type Hit = (u64, u64);
+/// Event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hit {
+    /// Index of the first sample.
+    pub(crate) index: u64,
+    /// Duration in samples, 0 for an instant.
+    pub(crate) length_samples: u64,
+    pub(crate) burst: Option<BurstBand>,
+}
+
+impl Hit {
+    /// An event without duration.
+    pub(crate) fn instant(index: u64) -> Self {
+        Self::new(index, 0)
+    }
+
+    fn new(index: u64, length_samples: u64) -> Self {
+        Self { index, length_samples, burst: None }
+    }
+
+    /// The lane of the event: a burst is one of the whole channel.
+    pub(crate) fn lane(&self, searched: LaneId) -> LaneId {
+        if self.burst.is_some() { LaneId::real(searched.channel) } else { searched }
+    }
+}
 
 /// Detector of events.
 pub(super) enum Detector<V: Value> {
@@ -78,7 +103,9 @@ impl<V: Number> Detector<V> {
                 };
                 return Ok(Detector::Power(Lasting::new(wanted), powers));
             }
-            EventKind::Edge | EventKind::Gap => Condition::Edge { slope, level: of_level, hysteresis },
+            EventKind::Edge | EventKind::Burst | EventKind::Gap => {
+                Condition::Edge { slope, level: of_level, hysteresis }
+            }
         };
         Ok(Detector::Moments(Trigger::new(condition, wanted.holdoff_samples)?))
     }
@@ -115,7 +142,7 @@ impl<V: Number> Detector<V> {
             Detector::Moments(trigger) => {
                 // A pulse is found at its end.
                 trigger.scan(first_index, samples, |event| {
-                    found.push((event.index - event.width_samples, event.width_samples));
+                    found.push(Hit::new(event.index - event.width_samples, event.width_samples));
                 })
             }
             Detector::Level(lasting, edges) => {
@@ -182,7 +209,7 @@ impl Powers {
 }
 
 impl Lasting {
-    fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(wanted: &Wanted) -> Self {
         Self {
             since: None,
             until: 0,
@@ -193,16 +220,16 @@ impl Lasting {
         }
     }
 
-    fn begin(&mut self, index: u64) {
+    pub(super) fn begin(&mut self, index: u64) {
         self.since.get_or_insert(index);
     }
 
-    fn end(&mut self, index: u64, found: &mut Vec<Hit>) {
+    pub(super) fn end(&mut self, index: u64, found: &mut Vec<Hit>) {
         let Some(since) = self.since.take() else { return };
         let length = index - since;
         if (self.least_samples..=self.most_samples).contains(&length) && since >= self.ready_from {
             self.ready_from = since.saturating_add(self.holdoff_samples);
-            found.push((since, length));
+            found.push(Hit::new(since, length));
         }
     }
 }

@@ -25,6 +25,7 @@ impl Walk {
         let EventWords { kind, conditions, .. } = words;
         let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
         if *kind != EventKind::Gap {
+            signal.check_band(conditions)?;
             for lane in signal.lanes(&conditions.lanes())? {
                 let wanted = Wanted::of("find", *kind, conditions, lane, signal)?;
                 searches.push((lane, wanted.search(lane, signal)?));
@@ -82,7 +83,7 @@ impl Walk {
 }
 
 fn take(hits: &mut Vec<Hit>, lane: LaneId, events: &mut Vec<FoundEvent>) {
-    events.extend(hits.drain(..).map(|(index, length_samples)| FoundEvent {
+    events.extend(hits.drain(..).map(|Hit { index, length_samples, .. }| FoundEvent {
         index,
         length_samples,
         lane: Some(lane),

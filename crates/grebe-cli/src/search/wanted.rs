@@ -10,6 +10,7 @@ use grebe_view::{LaneId, Part};
 
 use crate::cli::{Conditions, EventKind};
 use crate::ending::Usage;
+use crate::units::exact;
 
 /// Signal to search: format, channels, units.
 #[derive(Debug, Clone)]
@@ -28,6 +29,34 @@ impl Signal {
             channels: file.channels(),
             sample_rate_hz: file.sample_rate_hz(),
             description: file.description(0).cloned(),
+        }
+    }
+
+    /// The signal from a position of a recording on.
+    pub(crate) fn at(file: &SampleFile, position: u64) -> Self {
+        Self { description: file.description(position).cloned(), ..Self::of(file) }
+    }
+
+    /// Centre frequency, if known.
+    pub(crate) fn centre_hz(&self) -> Option<f64> {
+        self.description.as_ref()?.centre_frequency_hz
+    }
+
+    /// Checks that the signal has frequencies of the band in the conditions.
+    ///
+    /// # Errors
+    /// [`Usage`] if it has none.
+    pub(crate) fn check_band(&self, conditions: &Conditions) -> Result<()> {
+        let (centre_hz, half_hz) = (self.centre_hz().unwrap_or(0.0), self.sample_rate_hz / 2.0);
+        let (low, high) =
+            (centre_hz - if self.format.is_complex() { half_hz } else { 0.0 }, centre_hz + half_hz);
+        match conditions.band {
+            Some((from, to)) if half_hz > 0.0 && (to < low || from > high) => {
+                let [from, to, low, high] = [from, to, low, high].map(|hertz| exact(hertz, "Hz"));
+                let what = format!("--band {from} to {to}: the signal covers {low} to {high}");
+                Err(Usage(what).into())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -64,6 +93,17 @@ impl Signal {
     }
 }
 
+/// Conditions of a burst.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BurstConditions {
+    /// Frequencies in which its centre lies.
+    pub(super) band_hz: Option<(f64, f64)>,
+    /// Minimum SNR.
+    pub(super) above_db: f64,
+    pub(super) false_alarms: f64,
+    pub(super) transform_samples: usize,
+}
+
 /// Conditions in samples and counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
@@ -81,6 +121,9 @@ pub(crate) struct Wanted {
     pub(super) full_power: f64,
     /// Zero level: the middle of `u8`.
     pub(super) middle: f32,
+    pub(super) burst: Option<BurstConditions>,
+    /// Threads that a search may use.
+    pub(super) threads: usize,
 }
 
 impl Wanted {
@@ -95,7 +138,7 @@ impl Wanted {
         lane: LaneId,
         signal: &Signal,
     ) -> Result<Self> {
-        use EventKind::{Dropout, Edge, Level, Power, Pulse, Runt, Silence, Window};
+        use EventKind::{Burst, Dropout, Edge, Level, Power, Pulse, Runt, Silence, Window};
         let usage = |what: &str| Usage(format!("{option} {} needs {what}", kind.name()));
         let needs = |value: Option<f64>, what| value.ok_or_else(|| usage(what));
         let rate_hz = signal.sample_rate_hz;
@@ -114,7 +157,22 @@ impl Wanted {
                 low = needs(options.low, "--low VALUE and --high VALUE")?;
                 high = needs(options.high, "--low VALUE and --high VALUE")?;
             }
-            EventKind::Gap => {}
+            EventKind::Gap | Burst => {}
+        }
+        let burst = BurstConditions {
+            band_hz: options.band,
+            above_db: options.above.unwrap_or(f64::NEG_INFINITY),
+            false_alarms: options.false_alarms.unwrap_or(FALSE_ALARMS),
+            transform_samples: options.transform.unwrap_or(TRANSFORM_SAMPLES),
+        };
+        match (kind, options.given_of_burst(), options.given_level()) {
+            (Burst, _, Some(name)) => {
+                return Err(
+                    Usage(format!("{name} has no effect on bursts: give --above DB over the noise")).into()
+                );
+            }
+            (Burst, ..) | (_, None, _) => {}
+            (_, Some(name), _) => return Err(Usage(format!("{name} needs {option} burst")).into()),
         }
         if kind == Dropout && options.longer.is_none() {
             return Err(usage("--longer TIME").into());
@@ -136,8 +194,15 @@ impl Wanted {
             window_samples: window_samples.max(1),
             holdoff_samples: samples(options.holdoff)?,
             full_power: full_scale * full_scale * if is_tone { 1.0 } else { 0.5 },
-            middle: if is_power && format == SampleFormat::U8 { 128.0 } else { 0.0 },
+            middle: if (is_power || kind == Burst) && format == SampleFormat::U8 { 128.0 } else { 0.0 },
+            burst: (kind == Burst).then_some(burst),
+            threads: 1,
         })
+    }
+
+    /// Lets the search use threads of its own; 1 by default.
+    pub(crate) fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
     }
 
     /// Whether all levels are in the range of 16 bits.
@@ -189,3 +254,5 @@ fn full_scale(format: SampleFormat) -> f64 {
 
 /// Window of powers if the rate is unknown.
 const WINDOW_SAMPLES: u64 = 1_000;
+const FALSE_ALARMS: f64 = 1e-7;
+const TRANSFORM_SAMPLES: usize = 1024;

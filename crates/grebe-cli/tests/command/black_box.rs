@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::{Good, finish, grebe, run, signal, text};
+use grebe::frame::SampleFormat;
 use grebe::recording::{SampleFile, SigmfSettings, SigmfWriter};
 use serde_json::Value;
 
@@ -415,4 +416,30 @@ fn a_scope_finds_the_ring_of_its_stream_by_itself() {
     let file = SampleFile::open(&saved()[0]).unwrap();
     let seconds = file.len_samples() as f64 / 1e6;
     assert!((0.49..2.0).contains(&seconds) && file.channels() == 2, "{seconds} s");
+}
+
+#[test]
+fn a_burst_in_a_band_is_kept_with_its_frequencies() {
+    let folder = folder();
+    let source = folder.path().join("radio.sigmf-meta");
+    let settings =
+        SigmfSettings { format: SampleFormat::Cf32, sample_rate_hz: 1e6, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&source, &settings).unwrap();
+    let description = grebe::frame::Description { centre_frequency_hz: Some(433e6), ..Default::default() };
+    writer.describe(Some(std::sync::Arc::new(description)));
+    // Outside of the band, then within it.
+    let bursts = [(1_000_000, 20_000, -200e3), (1_800_000, 10_000, 100e3)];
+    writer.write(0, &[&crate::files::tones(3_000_000, &bursts, 3)]).unwrap();
+    writer.finish().unwrap();
+    let ring = folder.path().join("burst");
+    let condition = ["--on-trigger", "burst", "--band", "433M,433.2M", "--above", "12dB"];
+    let (told, kept) = watched(&source, &ring, &condition);
+    if told["skipped_frames"] == 0 {
+        assert_eq!((&told["events"], kept.len()), (&1.into(), 1), "{told}");
+        let [label] = kept[0].annotations() else { panic!("{:?}", kept[0].annotations()) };
+        assert!(label.position.abs_diff(500_000) <= 512 && label.length_samples.abs_diff(10_000) <= 1024);
+        let edge = |name: &str| label.fields[name].as_f64().unwrap();
+        let (low, high) = (edge("core:freq_lower_edge"), edge("core:freq_upper_edge"));
+        assert!(low < 433.1e6 && 433.1e6 < high && high - low < 5e3, "{label:?}");
+    }
 }

@@ -31,6 +31,31 @@ fn lines(bytes: &[u8]) -> Vec<Value> {
     text(bytes).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Complex noise at 1 MS/s with tones of (start, length, hertz) that are 20 dB over it in the whole band.
+pub(crate) fn tones(length: usize, tones: &[(usize, usize, f64)], seed: u64) -> Vec<Complex<f32>> {
+    let mut state = seed;
+    // Knuth's generator; its high bits are good.
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let turn = |part: f64| (part * std::f64::consts::TAU).sin_cos();
+    (0..length)
+        .map(|at| {
+            let (sin, cos) = turn(random());
+            let radius = 0.01 * (-(1.0 - random()).ln()).sqrt();
+            let is_on = |tone: &&(usize, usize, f64)| (tone.0..tone.0 + tone.1).contains(&at);
+            tones.iter().filter(is_on).fold(
+                Complex::new((radius * cos) as f32, (radius * sin) as f32),
+                |sum, tone| {
+                    let (sin, cos) = turn((tone.2 / 1e6 * at as f64).fract());
+                    Complex::new(sum.re + 0.1 * cos as f32, sum.im + 0.1 * sin as f32)
+                },
+            )
+        })
+        .collect()
+}
+
 /// Plays with these arguments into a recording; returns its samples.
 fn played(folder: &Path, arguments: &[&str]) -> Vec<u8> {
     let file = folder.join("played.sigmf-meta");

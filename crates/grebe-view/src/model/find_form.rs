@@ -37,7 +37,7 @@ pub(crate) struct FindKind {
     pub(crate) has_slope: bool,
 }
 
-pub(crate) const KINDS: [FindKind; 9] = {
+pub(crate) const KINDS: [FindKind; 10] = {
     let none = FindKind {
         name: "",
         has_level: false,
@@ -57,6 +57,7 @@ pub(crate) const KINDS: [FindKind; 9] = {
         FindKind { name: "level", is_timed: true, ..level },
         FindKind { name: "power", has_level: true, is_timed: true, ..none },
         FindKind { name: "silence", has_level: true, is_timed: true, ..none },
+        FindKind { name: "burst", is_timed: true, ..none },
         FindKind { name: "gap", ..none },
     ]
 };

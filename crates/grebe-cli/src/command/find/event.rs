@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::EventKind;
 use crate::command::info::{clock_gap_words, timestamp};
+use crate::search::BurstBand;
 use crate::units::counted;
 
 /// Event, by its position in the file.
@@ -23,6 +24,7 @@ pub(super) struct Event {
     pub(super) length_samples: u64,
     /// Of a gap where the sender began again, by the clock; then no samples can be counted.
     pub(super) clock_s: Option<f64>,
+    pub(super) burst: Option<BurstBand>,
 }
 
 /// Form of the output, one line per event.
@@ -35,10 +37,14 @@ pub(super) enum Form {
 
 impl Form {
     /// The line before the first event.
-    pub(super) fn head(self) -> &'static str {
+    pub(super) fn head(self, kind: EventKind) -> String {
+        let of_burst = ",centre_frequency_hz,bandwidth_hz,power_dbfs,snr_db,is_cut";
+        let more = if kind == EventKind::Burst { of_burst } else { "" };
         match self {
-            Form::Csv => "event,channel,seconds,position,sample_index,samples,duration_s,time\n",
-            Form::Text | Form::Json => "",
+            Form::Csv => {
+                format!("event,channel,seconds,position,sample_index,samples,duration_s,time{more}\n")
+            }
+            Form::Text | Form::Json => String::new(),
         }
     }
 
@@ -96,13 +102,18 @@ impl Line {
             }
         };
         let time = self.time.as_ref().map_or(String::new(), |time| format!("  {time}"));
-        format!("{at}sample {:>12}{lane}  {}{length}{time}", self.sample_index, event.kind.name())
+        let burst = event.burst.map_or(String::new(), |burst| format!("  {}", burst.words()));
+        format!("{at}sample {:>12}{lane}  {}{length}{burst}{time}", self.sample_index, event.kind.name())
     }
 
     fn csv(&self, event: &Event) -> String {
         let number = |number: Option<f64>| number.map(|number| format!("{number}")).unwrap_or_default();
+        let burst = event.burst.map_or(String::new(), |burst| {
+            let BurstBand { centre_hz, bandwidth_hz, power_dbfs, snr_db, is_cut } = burst;
+            format!(",{centre_hz},{bandwidth_hz},{power_dbfs:.2},{snr_db:.2},{is_cut}")
+        });
         format!(
-            "{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{}{burst}",
             event.kind.name(),
             self.lane,
             number(self.seconds),
@@ -115,7 +126,7 @@ impl Line {
     }
 
     fn json(&self, event: &Event) -> Value {
-        json!({
+        let mut fields = json!({
             "event": event.kind.name(),
             "channel": event.lane.map(|_| &self.lane),
             "seconds": self.seconds,
@@ -125,6 +136,14 @@ impl Line {
             "duration_s": self.duration_s,
             "by_clock": event.clock_s.is_some(),
             "time": self.time,
-        })
+        });
+        if let Some(burst) = event.burst {
+            fields["centre_frequency_hz"] = burst.centre_hz.into();
+            fields["bandwidth_hz"] = burst.bandwidth_hz.into();
+            fields["power_dbfs"] = burst.power_dbfs.into();
+            fields["snr_db"] = burst.snr_db.into();
+            fields["is_cut"] = burst.is_cut.into();
+        }
+        fields
     }
 }

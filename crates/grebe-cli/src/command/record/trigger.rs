@@ -15,13 +15,12 @@ use grebe_recording::{Block, RingLabel, RingStretch, save_ring};
 use grebe_stages::Cancel;
 use grebe_view::LaneId;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use crate::cli::{Conditions, EventKind, Record, SaveTrigger};
 use crate::ending::Usage;
 use crate::output::note;
 use crate::saved_range::SavedRange;
-use crate::search::{Hit, Search, Signal, Wanted};
+use crate::search::{Hit, Search, Signal, Wanted, annotation_fields};
 
 /// Event to search for, and range to save.
 #[derive(Debug, Clone)]
@@ -85,6 +84,7 @@ struct Watcher {
     /// Header of the last batch; a search restarts with another stream.
     stream: Option<Header>,
     channels: Vec<ChannelDescription>,
+    centre_hz: Option<f64>,
     tracker: StreamTracker,
     /// Signal so far, gaps included, as the recorder counts it.
     signal_samples: u64,
@@ -106,6 +106,7 @@ impl Watcher {
             searches: Vec::new(),
             stream: None,
             channels: Vec::new(),
+            centre_hz: None,
             tracker: StreamTracker::new(),
             signal_samples: 0,
             end_index: u64::MAX,
@@ -119,10 +120,11 @@ impl Watcher {
 
     fn search_batch(&mut self, batch: &Batch) -> Result<()> {
         let said = batch.description().map_or(&[][..], |description| &description.channels);
-        if self.channels != said {
-            self.channels = said.to_vec();
-            // The units changed, so levels in counts change.
-            self.stream = None;
+        let centre_hz = batch.description().and_then(|description| description.centre_frequency_hz);
+        if self.channels != said || self.centre_hz != centre_hz {
+            // Levels in counts and frequencies change with them.
+            self.stream.take().iter().for_each(|header| self.end(header));
+            (self.channels, self.centre_hz) = (said.to_vec(), centre_hz);
         }
         for frame in batch.frames() {
             let header = frame.header();
@@ -145,7 +147,7 @@ impl Watcher {
             self.count_signal(arrival, &header);
             if self.watch.kind == EventKind::Gap {
                 if matches!(arrival, Arrival::After(_)) {
-                    self.keep(None, header.first_sample_index, 0, &header);
+                    self.keep(None, Hit::instant(header.first_sample_index), &header);
                 }
                 continue;
             }
@@ -173,6 +175,10 @@ impl Watcher {
         if self.stream.is_none() {
             let signal = signal_of(header, Some(batch));
             let lanes = signal.lanes(&self.watch.conditions.lanes())?;
+            if self.searches.is_empty() {
+                // Later, a receiver that is tuned elsewhere does not end the recording.
+                signal.check_band(&self.watch.conditions)?;
+            }
             let search = |lane| Ok((lane, self.watch.wanted(lane, &signal)?.search(lane, &signal)?));
             self.searches = lanes.into_iter().map(search).collect::<Result<_>>()?;
             self.stream = Some(*header);
@@ -182,7 +188,7 @@ impl Watcher {
         let mut hits = std::mem::take(&mut self.hits);
         for (lane, search) in &mut searches {
             search.scan(header.first_sample_index, &block, &mut hits)?;
-            hits.drain(..).for_each(|(index, length)| self.keep(Some(*lane), index, length, header));
+            hits.drain(..).for_each(|hit| self.keep(Some(hit.lane(*lane)), hit, header));
         }
         (self.searches, self.hits) = (searches, hits);
         Ok(())
@@ -194,13 +200,14 @@ impl Watcher {
         for (lane, search) in &mut searches {
             let mut hits = Vec::new();
             search.end(&mut hits);
-            hits.into_iter().for_each(|(index, length)| self.keep(Some(*lane), index, length, header));
+            hits.into_iter().for_each(|hit| self.keep(Some(hit.lane(*lane)), hit, header));
         }
         self.searches = searches;
     }
 
     /// Saves a range around an event.
-    fn keep(&mut self, lane: Option<LaneId>, index: u64, length_samples: u64, header: &Header) {
+    fn keep(&mut self, lane: Option<LaneId>, hit: Hit, header: &Header) {
+        let Hit { index, length_samples, burst } = hit;
         // The search gets a whole last frame, of which the recorder takes a part.
         if index >= self.end_index {
             return;
@@ -223,15 +230,19 @@ impl Watcher {
             before,
             after: after.saturating_add(lasts),
             at: Some(index),
-            label: Some(RingLabel { length_samples, fields: fields(kind, lane) }),
+            label: Some(RingLabel {
+                length_samples,
+                fields: annotation_fields(kind.name(), "grebe record", lane, burst.as_ref()),
+            }),
             overwrite: false,
         };
         let name = kind.name();
+        let words = burst.map_or(String::new(), |burst| format!(", {}", burst.words()));
         let to = folder.join(format!("{name}_{}.sigmf-meta", utc_now()));
         let save = move || match save_ring(&folder, Some(&to), &stretch, &Cancel::default()) {
             Ok(saved) => {
                 let Ok(kept) = SavedRange::of(saved) else { return false };
-                note!("{name} at sample {index}: {}", kept.words());
+                note!("{name} at sample {index}{words}: {}", kept.words());
                 kept.missing().into_iter().for_each(|missing| note!("grebe: {missing}"));
                 true
             }
@@ -305,16 +316,6 @@ fn signal_of(header: &Header, batch: Option<&Batch>) -> Signal {
         sample_rate_hz: header.sample_rate_hz,
         description: batch.and_then(|batch| batch.description().cloned()),
     }
-}
-
-fn fields(kind: EventKind, lane: Option<LaneId>) -> Map<String, Value> {
-    let mut fields = Map::new();
-    fields.insert("core:label".to_owned(), kind.name().into());
-    fields.insert("core:generator".to_owned(), "grebe record".into());
-    if let Some(lane) = lane {
-        fields.insert("core:comment".to_owned(), format!("channel {lane}").into());
-    }
-    fields
 }
 
 fn stretch_samples(time: Duration, rate_hz: f64) -> u64 {

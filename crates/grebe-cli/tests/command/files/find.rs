@@ -203,3 +203,85 @@ fn find_writes_annotations_once_that_the_recording_then_has() {
     assert_eq!(places, [(20, 5), (120, 5)]);
     assert_eq!(opened.annotations()[0].fields["core:label"], "burst");
 }
+
+#[test]
+fn find_lists_bursts_with_their_bands_on_the_air() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r");
+    let settings =
+        SigmfSettings { format: SampleFormat::Cf32, sample_rate_hz: 1e6, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let tuned = |hz: f64| {
+        std::sync::Arc::new(grebe::frame::Description {
+            centre_frequency_hz: Some(hz),
+            ..grebe::frame::Description::default()
+        })
+    };
+    writer.describe(Some(tuned(433e6)));
+    // The last burst reaches to a gap and goes on after it.
+    let all = [(200_000, 5_000, 100e3), (240_000, 20_000, -200e3), (295_000, 10_000, 300e3)];
+    let samples = tones(400_000, &all, 1);
+    writer.write(0, &[&samples[..300_000]]).unwrap();
+    writer.write(301_000, &[&samples[301_000..400_000]]).unwrap();
+    writer.describe(Some(tuned(435e6)));
+    writer.write(400_000, &[&tones(200_000, &[(150_000, 3_000, -100e3)], 2)]).unwrap();
+    writer.finish().unwrap();
+    let file = folder.path().join("r.sigmf-meta").display().to_string();
+    let found = |more: &[&str]| {
+        let said = run(&[&["find", &file, "--trigger", "burst", "--json"][..], more].concat()).good();
+        lines(&said.stdout)
+    };
+    let events = found(&[]);
+    let expected = [
+        (200_000, 5_000, 433.1e6, false),
+        (240_000, 20_000, 432.8e6, false),
+        (295_000, 5_000, 433.3e6, true),
+        (301_000, 4_000, 433.3e6, true),
+        (550_000, 3_000, 434.9e6, false),
+    ];
+    assert_eq!(events.len(), expected.len(), "{events:#?}");
+    for (event, (index, length, centre_hz, is_cut)) in events.iter().zip(expected) {
+        let number = |name: &str| event[name].as_f64().unwrap();
+        assert!((number("sample_index") - f64::from(index)).abs() <= 512.0, "{event}");
+        assert!((number("samples") - f64::from(length)).abs() <= 1024.0, "{event}");
+        assert!((number("centre_frequency_hz") - centre_hz).abs() < 100.0, "{event}");
+        assert!((number("power_dbfs") + 20.0).abs() < 0.3, "{event}");
+        assert!((1e3..8e3).contains(&number("bandwidth_hz")) && number("snr_db") > 40.0, "{event}");
+        assert_eq!((&event["is_cut"], &event["channel"]), (&is_cut.into(), &"1".into()), "{event}");
+    }
+    assert_eq!(found(&["--band", "433.05M,433.2M"]).len(), 1);
+    assert_eq!(found(&["--band", "434M..435M"]).len(), 1, "after the receiver was tuned");
+    assert_eq!(found(&["--above", "70dB"]).len(), 0);
+    assert_eq!(found(&["--longer", "10ms"]).len(), 1);
+    let said =
+        run(&["find", &file, "--trigger", "burst", "--csv", "--start", "150ms", "--duration", "60ms"]).good();
+    let csv = text(&said.stdout);
+    assert!(csv.starts_with("event,channel,seconds,position,sample_index,samples,duration_s,time,centre_frequency_hz,bandwidth_hz,power_dbfs,snr_db,is_cut\nburst,1,0.199"), "{csv}");
+    run(&["find", &file, "--trigger", "burst", "--annotate"]).good();
+    let opened = SampleFile::open(&file).unwrap();
+    let fields = &opened.annotations()[0].fields;
+    let edge = |name: &str| fields[name].as_f64().unwrap();
+    let (low, high) = (edge("core:freq_lower_edge"), edge("core:freq_upper_edge"));
+    assert!((low + high - 2.0 * 433.1e6).abs() < 200.0 && (1e3..8e3).contains(&(high - low)), "{fields:?}");
+    assert!(fields["core:comment"].as_str().unwrap().starts_with("channel 1, SNR "), "{fields:?}");
+    let said = run(&["find", &file, "--trigger", "burst", "--max", "1"]).good();
+    assert!(text(&said.stdout).contains(" kHz wide, -20.0 dBFS, SNR "), "{}", text(&said.stdout));
+    let real = example("ecg.sigmf-meta").display().to_string();
+    for (file, arguments, says) in [
+        (&file, &["--band", "100M,101M"][..], "the signal covers 434.5 MHz to 435.5 MHz"),
+        (&file, &["--band", "434M,433M"], "invalid band"),
+        (&file, &["--above", "0dB"], "decibels above 0"),
+        (&file, &["--above=-3"], "decibels above 0"),
+        (&file, &["--false-alarms", "0"], "1e-15 to 0.01"),
+        (&file, &["--transform", "1000"], "power of two"),
+        (&file, &["--level", "1"], "--above DB"),
+        (&file, &["--channels", "1.phase"], "give 1"),
+        (&real, &["--band", "-20,-10"], "the signal covers 0 Hz to 180 Hz"),
+    ] {
+        let said = run(&[&["find", file, "--trigger", "burst"][..], arguments].concat());
+        assert_eq!(said.status.code(), Some(2), "{arguments:?}: {}", text(&said.stderr));
+        assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
+    }
+    let said = run(&["find", &file, "--trigger", "edge", "--level", "1", "--above", "3dB"]);
+    assert!(text(&said.stderr).contains("--above needs --trigger burst"), "{}", text(&said.stderr));
+}

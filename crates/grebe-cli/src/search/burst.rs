@@ -1,0 +1,129 @@
+//! Bursts of a channel, in hertz.
+
+use anyhow::Result;
+use grebe_recording::Block;
+use grebe_scope::{Burst, BurstDetector, BurstSettings};
+use grebe_view::{LaneId, Part};
+
+use super::burst_band::BurstBand;
+use super::detector::{Hit, Lasting};
+use super::wanted::{BurstConditions, Signal, Wanted};
+use crate::ending::Usage;
+
+/// Search for the bursts of a channel.
+pub(super) struct BurstSearch {
+    detector: BurstDetector,
+    lasting: Lasting,
+    channel: usize,
+    is_complex: bool,
+    rate_hz: f64,
+    /// Frequency of 0 Hz of the samples.
+    centre_hz: f64,
+    conditions: BurstConditions,
+    numbers: Vec<f32>,
+    i: Vec<f32>,
+    q: Vec<f32>,
+}
+
+impl BurstSearch {
+    /// # Errors
+    /// [`Usage`] if the rate is unknown, or the lane is a part of a channel.
+    pub(super) fn new(
+        wanted: &Wanted,
+        conditions: BurstConditions,
+        lane: LaneId,
+        signal: &Signal,
+    ) -> Result<Self> {
+        let (rate_hz, is_complex) = (signal.sample_rate_hz, signal.format.is_complex());
+        if !matches!(lane.part, Part::Real | Part::Magnitude) {
+            let channel = LaneId::real(lane.channel);
+            let what = format!("--channels {lane}: a burst is found in a whole channel: give {channel}");
+            return Err(Usage(what).into());
+        }
+        if rate_hz <= 0.0 {
+            return Err(Usage("unknown sample rate: give it, as in 'x.cu8?rate=2.4M'".to_owned()).into());
+        }
+        let centre_hz = signal.centre_hz().unwrap_or(0.0);
+        let settings = BurstSettings {
+            size: conditions.transform_samples,
+            false_alarms: conditions.false_alarms,
+            longest_samples: (rate_hz * LONGEST_S) as u64,
+            threads: wanted.threads,
+        };
+        let make = if is_complex { BurstDetector::complex } else { BurstDetector::real };
+        let mut detector = make(settings, signal.full_scale())?;
+        detector.set_zero(wanted.middle);
+        Ok(Self {
+            detector,
+            lasting: Lasting::new(wanted),
+            channel: lane.channel,
+            is_complex,
+            rate_hz,
+            centre_hz,
+            conditions,
+            numbers: Vec::new(),
+            i: Vec::new(),
+            q: Vec::new(),
+        })
+    }
+
+    pub(super) fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
+        block.numbers(self.channel, &mut self.numbers)?;
+        let (first, q) = if self.is_complex {
+            split(&self.numbers, &mut self.i, &mut self.q);
+            (&self.i, self.q.as_slice())
+        } else {
+            (&self.numbers, &[][..])
+        };
+        let place = Place { rate_hz: self.rate_hz, centre_hz: self.centre_hz, conditions: &self.conditions };
+        let lasting = &mut self.lasting;
+        self.detector.append(first_index, first, q, |burst| place.take(&burst, lasting, found));
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, found: &mut Vec<Hit>) {
+        let place = Place { rate_hz: self.rate_hz, centre_hz: self.centre_hz, conditions: &self.conditions };
+        let lasting = &mut self.lasting;
+        self.detector.end(|burst| place.take(&burst, lasting, found));
+    }
+}
+
+/// From cycles per sample to hertz.
+struct Place<'a> {
+    rate_hz: f64,
+    centre_hz: f64,
+    conditions: &'a BurstConditions,
+}
+
+impl Place<'_> {
+    fn take(&self, burst: &Burst, lasting: &mut Lasting, found: &mut Vec<Hit>) {
+        let band = BurstBand {
+            centre_hz: burst.centre * self.rate_hz + self.centre_hz,
+            bandwidth_hz: burst.bandwidth * self.rate_hz,
+            power_dbfs: burst.power_dbfs,
+            snr_db: burst.snr_db,
+            is_cut: burst.is_cut,
+        };
+        let is_in_band =
+            self.conditions.band_hz.is_none_or(|(low, high)| (low..=high).contains(&band.centre_hz));
+        if !is_in_band || band.snr_db < self.conditions.above_db {
+            return;
+        }
+        let before = found.len();
+        lasting.begin(burst.first_sample_index);
+        lasting.end(burst.first_sample_index + burst.length_samples, found);
+        found[before..].iter_mut().for_each(|hit| hit.burst = Some(band));
+    }
+}
+
+/// The components of complex samples.
+pub(super) fn split(numbers: &[f32], i: &mut Vec<f32>, q: &mut Vec<f32>) {
+    let pairs = numbers.as_chunks::<2>().0;
+    i.clear();
+    i.extend(pairs.iter().map(|[i, _]| *i));
+    q.clear();
+    q.extend(pairs.iter().map(|[_, q]| *q));
+}
+
+/// A longer signal becomes a part of the noise floor.
+const LONGEST_S: f64 = 60.0;

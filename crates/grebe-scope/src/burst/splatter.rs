@@ -1,0 +1,84 @@
+//! Removes from a row the spectrum of a strong burst's sudden begin or end.
+//!
+//! Where a tone begins or ends within a transform, its spectrum falls with the square of the distance only. That of a strong burst is
+//! over the floor hundreds of lines away, and would look like bursts of its own.
+
+use std::ops::Range;
+
+use super::group::JOIN_LINES;
+
+/// The row in the middle without the splatter of bands that change their power between the rows, which are two apart; `None` without any.
+pub(super) fn clean(
+    [before, own, after]: [&[f32]; 3],
+    floor: &[f32],
+    least: f32,
+    is_circular: bool,
+) -> Option<Vec<f32>> {
+    let is_strong = |line: usize, power: f32| power > STRONG * floor[line].max(least);
+    if !own.iter().enumerate().any(|(line, &power)| is_strong(line, power)) {
+        return None;
+    }
+    let mut cleaned = own.to_vec();
+    let mut done: Vec<Range<usize>> = Vec::new();
+    // From the strongest on, because splatter of a strong band is stronger than other bands.
+    while done.len() < BANDS_MAX {
+        let left = (0..own.len()).filter(|line| !done.iter().any(|band| band.contains(line)));
+        let peak = left.max_by(|&a, &b| cleaned[a].total_cmp(&cleaned[b]));
+        let Some(peak) = peak.filter(|&peak| is_strong(peak, cleaned[peak])) else { break };
+        let is_band = |line: &usize| cleaned[*line] > (cleaned[peak] * BAND).max(least);
+        let (mut begin, mut end) = (peak, peak + 1);
+        while let Some(next) = (end..(end + JOIN_LINES).min(own.len())).find(is_band) {
+            end = next + 1;
+        }
+        while let Some(next) = (begin.saturating_sub(JOIN_LINES)..begin).find(is_band) {
+            begin = next;
+        }
+        // With what a sweep reaches meanwhile, because its power only moves.
+        let reach = SWEEP * (end - begin) + JOIN_LINES;
+        let near = begin.saturating_sub(reach)..(end + reach).min(own.len());
+        let sums = [before, own, after].map(|row| row[near.clone()].iter().sum::<f32>());
+        let (low, high) = (sums[0].min(sums[1]).min(sums[2]), sums[0].max(sums[1]).max(sums[2]));
+        if high > EDGE * low {
+            remove(&mut cleaned, begin..end, high, floor, is_circular);
+        }
+        done.push(begin..end);
+    }
+    Some(cleaned)
+}
+
+/// Removes what a band of this power leaves beside it, beyond what is joined with it anyway.
+fn remove(row: &mut [f32], band: Range<usize>, power: f32, floor: &[f32], is_circular: bool) {
+    let (lines, width) = (row.len(), band.len() as f32);
+    let outside = lines - band.len();
+    for distance in JOIN_LINES..outside.max(JOIN_LINES) {
+        let splatter = SPLATTER * power / (distance as f32 * (distance as f32 + width));
+        let mut is_seen = false;
+        let (below, above) = ((band.start + lines - distance) % lines, (band.end - 1 + distance) % lines);
+        let sides =
+            [(below, is_circular || distance <= band.start), (above, is_circular || above >= band.end)];
+        for line in sides.into_iter().filter_map(|(line, is_there)| is_there.then_some(line)) {
+            if splatter > SEEN * floor[line] {
+                is_seen = true;
+                row[line] = (row[line].sqrt() - splatter.sqrt()).max(0.0).powi(2);
+            }
+        }
+        if !is_seen || 2 * distance > lines && is_circular {
+            break;
+        }
+    }
+}
+
+/// Floors from which on a line may have splatter that is seen beyond the lines that are joined with it.
+const STRONG: f32 = 250.0;
+/// Lines of a band have this share of its highest.
+const BAND: f32 = 0.01;
+/// Bands of a row that are looked at.
+const BANDS_MAX: usize = 8;
+/// A band whose power changes by less has no edge.
+const EDGE: f32 = 4.0;
+/// Widths of a sweep that it moves within two rows.
+const SWEEP: usize = 3;
+/// Power that half of Hann's window has a line away, of that of all lines of the whole one: 1 / (1.5 pi^2), and a margin of 3.
+const SPLATTER: f32 = 0.2;
+/// Less of a floor changes nothing.
+const SEEN: f32 = 0.1;
