@@ -1,7 +1,7 @@
 #![no_main]
 
 use grebe_frame::{BatchPool, Header};
-use grebe_view::{FarMessage, FarOffer, PageSession, Right, ScopeFeed, SourceStatus, greeting};
+use grebe_view::{ScopeMessage, ScopeOffer, PageSession, Right, ScopeFeed, SourceStatus, greeting};
 use libfuzzer_sys::fuzz_target;
 
 // Messages of a page to a server: settings, then one per line. Every answer is JSON.
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     let (view, deeds) = text.split_once('\u{0}').unwrap_or(("", text));
     let hello = format!(r#"{{"hello":{{"protocol":1,"page":{{"view":{view:?}}}}}}}"#);
     let hello = greeting(&hello).or_else(|_| greeting(r#"{"hello":{"protocol":1,"page":{}}}"#)).unwrap();
-    let mut session = PageSession::new(link, &hello, &FarOffer::default(), Right::Control, 0);
+    let mut session = PageSession::new(link, &hello, &ScopeOffer::default(), Right::Control, 0);
     let mut now_ns = 1;
     let size =
         r#"{"do":{"number":1,"what":{"size":{"columns":50,"plot":[300.0,200.0],"spectrum":[300.0,100.0]}}}}"#;
@@ -29,7 +29,7 @@ fuzz_target!(|text: &str| {
         }
         let mut binary = 0;
         while let Some(message) = session.next(now_ns, SourceStatus::default) {
-            if let FarMessage::Binary(_) = message {
+            if let ScopeMessage::Binary(_) = message {
                 binary += 1;
                 session.take(&format!(r#"{{"ack":{binary}}}"#), now_ns).expect("it was sent");
             }

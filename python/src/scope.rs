@@ -8,7 +8,7 @@ use grebe_flow::telemetry::{self, Publisher as Telemetry};
 use grebe_flow::{Graph, QueueOptions, Running, Snapshot};
 use grebe_scope::raster::{Axis, Lane, Picture, Theme, Trace};
 use grebe_scope::{Column, Coverage};
-use grebe_serve::{FarAddress, FarViewer, connect};
+use grebe_serve::{RemoteViewer, ServerAddress, connect};
 use grebe_stages::{Cancel, SourceOptions, Uri, open_source};
 use grebe_view::{
     ChannelSetup, InitialView, LaneId, Loss, PngOptions, ScopeLink, ScopeStage, SourceStatus, ThemeChoice,
@@ -49,7 +49,7 @@ enum Behind {
     /// Here.
     Graph { running: Running, _telemetry: Option<Telemetry> },
     /// At a server.
-    Far(FarViewer),
+    Far(RemoteViewer),
 }
 
 /// How it is drawn.
@@ -243,7 +243,7 @@ impl StreamScope {
         settings: ScopeSettings,
         timeout: Option<Duration>,
     ) -> PyResult<Self> {
-        let address: FarAddress = uri.parse().map_err(|why: String| {
+        let address: ServerAddress = uri.parse().map_err(|why: String| {
             // The given link contains a token.
             Kind::Usage.error(format!("invalid link of grebe serve: {why}"))
         })?;

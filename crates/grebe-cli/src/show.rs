@@ -168,11 +168,11 @@ pub(crate) struct Show {
     /// Search of all available samples.
     pub(crate) finder: Option<Finder>,
     /// Saves ranges at a remote source, until the scope takes it.
-    pub(crate) far_keeper: Mutex<Option<StretchKeeper>>,
+    pub(crate) remote_keeper: Mutex<Option<StretchKeeper>>,
     /// The recording that is shown, and takes annotations.
     pub(crate) recording: Option<PathBuf>,
     /// Takes changes to annotations at a remote source, until the scope takes it.
-    pub(crate) far_annotator: Mutex<Option<Annotator>>,
+    pub(crate) remote_annotator: Mutex<Option<Annotator>>,
     /// Opens files in place of the source.
     pub(crate) opener: Option<Arc<Opener>>,
     /// Other sources of a remote server, until the scope takes them.
@@ -184,7 +184,7 @@ pub(crate) struct Show {
     /// How to send a stream to a silent source.
     pub(crate) advice: Option<String>,
     /// Status of a remote source, until the scope takes it.
-    pub(crate) far: Mutex<Option<FarStatus>>,
+    pub(crate) far: Mutex<Option<StatusQuery>>,
     /// Last error of its generator.
     pub(crate) generator_said: Failure,
     /// Whether it is still being copied.
@@ -201,7 +201,7 @@ pub(crate) struct Show {
 pub(crate) type Followers = Arc<Mutex<Vec<ScopeLink>>>;
 
 /// Query for the status of a remote source.
-pub(crate) type FarStatus = Box<dyn Fn() -> SourceStatus + Send>;
+pub(crate) type StatusQuery = Box<dyn Fn() -> SourceStatus + Send>;
 
 /// Source with its scope.
 pub(crate) struct Shown {
@@ -248,10 +248,11 @@ impl Shown {
         let mut options = ViewOptions::new(self.status());
         options.initial.clone_from(&self.show.initial);
         options.export = Some(Box::new(export::export));
-        let far_keeper = self.show.far_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
-        options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(far_keeper);
-        let far_annotator = self.show.far_annotator.lock().unwrap_or_else(PoisonError::into_inner).take();
-        options.annotator = far_annotator.or_else(|| Some(self.annotator()));
+        let remote_keeper = self.show.remote_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(remote_keeper);
+        let remote_annotator =
+            self.show.remote_annotator.lock().unwrap_or_else(PoisonError::into_inner).take();
+        options.annotator = remote_annotator.or_else(|| Some(self.annotator()));
         options.finder.clone_from(&self.show.finder);
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));

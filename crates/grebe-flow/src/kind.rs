@@ -362,9 +362,9 @@ fn first_paragraph(description: Option<&serde_json::Value>) -> &str {
     text.split("\n\n").next().unwrap_or_default()
 }
 
-type Read = Result<Box<dyn Ready>, toml::de::Error>;
+type Read = Result<Box<dyn ReadKind>, toml::de::Error>;
 
-pub(crate) trait Ready {
+pub(crate) trait ReadKind {
     fn check(&self) -> Result<(), Fault>;
     fn channels(&self, incoming: &[Option<u32>]) -> Result<Option<u32>, Fault>;
     fn format(&self, incoming: &[Option<SampleFormat>]) -> Result<Option<SampleFormat>, Fault>;
@@ -374,7 +374,7 @@ pub(crate) trait Ready {
     fn build(self: Box<Self>, site: &mut Site) -> Result<Box<dyn Stage>, StageError>;
 }
 
-impl<K: Kind> Ready for K {
+impl<K: Kind> ReadKind for K {
     fn check(&self) -> Result<(), Fault> {
         Kind::check(self)
     }

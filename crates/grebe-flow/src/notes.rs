@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The newest notices of a graph's stages, for any number of readers.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(Mutex<Told>);
+pub(crate) struct Notes(Mutex<NoteState>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct NoteState {
     /// Total number of notices.
     count: u64,
     last: VecDeque<String>,
@@ -32,7 +32,7 @@ impl Notes {
         told.last.iter().skip(told.last.len() - news).cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, NoteState> {
         // A panicking stage leaves complete notices.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -20,7 +20,7 @@ pub(crate) struct Listed {
 }
 
 /// The query after the '?' of a name.
-pub(crate) struct Asked {
+pub(crate) struct ArrayQuery {
     pub(crate) path: PathBuf,
     rate_hz: Option<f64>,
     array: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Chosen {
     pub(crate) notes: Vec<String>,
 }
 
-impl Asked {
+impl ArrayQuery {
     pub(crate) fn parse(written: &Path) -> Result<Self, Error> {
         let (path, query) = split(written);
         let read = || {

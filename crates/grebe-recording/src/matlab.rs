@@ -15,7 +15,7 @@ use flate2::bufread::ZlibDecoder;
 use grebe_frame::MAX_CHANNELS;
 
 use self::element::{Class, Elements, Matrix};
-use crate::arrays::{Asked, Listed};
+use crate::arrays::{ArrayQuery, Listed};
 use crate::error::Error;
 use crate::raw::RawFile;
 use crate::sample_file::{SampleFile, Segment};
@@ -23,7 +23,7 @@ use crate::unpacked::{self, Unpacked, unpacked};
 
 /// Opens `x.mat`, or `x.mat?array=iq&rate=1M`. The longer axis is samples, the other one channels.
 pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
-    let asked = Asked::parse(written)?;
+    let asked = ArrayQuery::parse(written)?;
     let path = &asked.path;
     let mut file = BufReader::new(unpacked::open(path)?);
     let failed = Error::file("read", path);

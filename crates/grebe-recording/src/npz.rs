@@ -5,7 +5,7 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use crate::arrays::{Asked, Listed};
+use crate::arrays::{ArrayQuery, Listed};
 use crate::error::Error;
 use crate::npy;
 use crate::sample_file::SampleFile;
@@ -13,7 +13,7 @@ use crate::unpacked::{self, unpacked};
 
 /// Opens `x.npz`, or `x.npz?array=iq&rate=1M`.
 pub(super) fn open(written: &Path) -> Result<SampleFile, Error> {
-    let asked = Asked::parse(written)?;
+    let asked = ArrayQuery::parse(written)?;
     let path = &asked.path;
     let damaged =
         |why: String| Error::Content { path: path.clone(), what: format!("is not a .npz file: {why}") };

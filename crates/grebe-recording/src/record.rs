@@ -11,8 +11,8 @@ use grebe_frame::{Arrival, Description, Frame, Header, StreamTracker};
 
 use crate::disk::WriteMethod;
 use crate::error::{Error, ProcessError};
-use crate::heard_labels::HeardLabels;
 use crate::output::NameLock;
+use crate::repeated_labels::RepeatedLabels;
 use crate::ring::{RingLength, RingPlan};
 use crate::rotate::Rotate;
 use crate::sample_file::{RecordedAt, made_at};
@@ -79,7 +79,7 @@ pub struct SigmfSink {
     described: Option<Arc<Description>>,
     /// Descriptions that apply from a later sample on; `None` withdraws the description.
     upcoming: VecDeque<Option<Arc<Description>>>,
-    labels: HeardLabels,
+    labels: RepeatedLabels,
     /// Samples per channel of the signal so far, gaps included; durations count these.
     signal_samples: u64,
     gap_samples: u64,
@@ -124,7 +124,7 @@ impl SigmfSink {
             tracker: StreamTracker::new(),
             described: None,
             upcoming: VecDeque::new(),
-            labels: HeardLabels::default(),
+            labels: RepeatedLabels::default(),
             signal_samples: 0,
             gap_samples: 0,
             gaps: 0,

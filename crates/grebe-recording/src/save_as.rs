@@ -17,7 +17,7 @@ use crate::encoding::Encoding;
 use crate::error::Error;
 use crate::kinds::{Kind, is_csv, kind_of};
 use crate::sample_file::{Annotation, SampleFile};
-use crate::sigmf::{Apart, SigmfSettings, SigmfWriter};
+use crate::sigmf::{SigmfSettings, SigmfWriter, StagingFolder};
 use crate::unpacked::is_packed;
 use crate::wav::Header as WavHeader;
 use crate::{headerless, kinds, npy, path_query};
@@ -136,7 +136,7 @@ impl SampleFile {
             overwrite: options.overwrite,
             ..SigmfSettings::default()
         };
-        let apart = Apart::create(to, &settings)?;
+        let apart = StagingFolder::create(to, &settings)?;
         let mut writer = apart.writer(&settings)?;
         let files = self.write_sigmf(&mut writer, options, cancel).and_then(|()| Ok(writer.finish()?.files));
         let files = files.map_err(|error| match error {

@@ -20,7 +20,6 @@
 mod annotate;
 mod annotation_list;
 mod annotations;
-mod apart;
 mod archive;
 mod assembler;
 mod captured;
@@ -35,12 +34,13 @@ mod metadata_text;
 mod metadata_writer;
 mod open;
 mod reader;
+mod recording_set;
 mod repair;
 mod staged;
+mod staging_folder;
 mod stated_axis;
 mod stripe_set;
 mod stripes;
-mod together;
 mod unnamed;
 mod verify;
 mod writer;
@@ -49,19 +49,19 @@ pub(crate) use annotate::{
     annotation_file, annotations_in, beside_of as annotations_beside, edit as edit_annotations,
     place as annotation_place, with_those_beside,
 };
-pub(super) use apart::Apart;
 pub(super) use assembler::Assembler;
 pub(crate) use collection::missing_collection_of;
 pub(crate) use create::{Prepared, prepare};
 pub(crate) use layout::Base;
 pub(crate) use open::{open, open_arriving, recordings};
+pub(super) use staging_folder::StagingFolder;
 pub(super) use stated_axis::is_misread;
 pub(crate) use stripe_set::StripeSet;
 pub(crate) use writer::Closing;
 pub use {
     create::SigmfSettings,
+    recording_set::{BegunSet, RecordingSet},
     repair::repair,
-    together::{BegunSet, RecordingSet},
     verify::{Verified, verify},
     writer::{SigmfSummary, SigmfWriter},
 };

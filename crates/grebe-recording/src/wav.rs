@@ -33,14 +33,14 @@ use crate::unpacked;
 
 /// The query after the '?' of a name.
 #[derive(Debug, Default)]
-struct Asked {
+struct WavQuery {
     rate_hz: Option<f64>,
     frequency_hz: Option<f64>,
     /// Whether channels are pairs of I and Q.
     iq: Option<bool>,
 }
 
-impl Asked {
+impl WavQuery {
     fn parse(written: &Path, query: &str) -> Result<Self, Error> {
         let read = || {
             let mut query = Query::new(query)?;
@@ -66,7 +66,7 @@ impl Asked {
 /// Opens a WAV file: 8-, 16-, 24- and 32-bit integers, 32- and 64-bit floats, up to 255 channels: `x.wav`, `x.wav?iq&frequency=100M`.
 pub(crate) fn open(written: &Path) -> Result<SampleFile, Error> {
     let (path, query) = path_query::split(written);
-    let asked = Asked::parse(written, query.unwrap_or_default())?;
+    let asked = WavQuery::parse(written, query.unwrap_or_default())?;
     let file = unpacked::open(&path)?;
     let mut chunks = Chunks::new(&path, &file);
     let found = chunks.find()?;
@@ -110,7 +110,7 @@ pub(crate) fn open(written: &Path) -> Result<SampleFile, Error> {
 
 /// Whether two channels are I and Q of one: the name asks for it, or an `auxi` chunk or a receiver's name mean it.
 fn pairs(
-    asked: &Asked,
+    asked: &WavQuery,
     channels: usize,
     auxi: Option<&Auxi>,
     facts: &NameFacts,

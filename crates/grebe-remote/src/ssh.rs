@@ -30,7 +30,7 @@ use crate::host::SshHost;
 pub(crate) use self::login::MARK;
 use self::login::{Login, Noise};
 pub(crate) use self::output::Began;
-use self::output::{Output, SHOWN_AFTER, Said, await_ready, listen};
+use self::output::{LastLines, Output, SHOWN_AFTER, await_ready, listen};
 pub(crate) use self::why::{Ended, Purpose};
 
 /// How to start `ssh`.
@@ -55,7 +55,7 @@ pub(crate) struct SshProcess {
     /// Whether `ssh` reports a successful login.
     says_login: bool,
     host_name: Option<String>,
-    said: Said,
+    said: LastLines,
     /// Unread lines for this process.
     events: Vec<String>,
     is_let_go: bool,
@@ -209,7 +209,7 @@ impl Ssh {
             noise,
             says_login,
             host_name,
-            said: Said::new((!self.is_unattended).then_some(self.note)),
+            said: LastLines::new((!self.is_unattended).then_some(self.note)),
             events: Vec::new(),
             is_let_go: false,
             is_drained: false,

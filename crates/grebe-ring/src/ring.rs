@@ -23,7 +23,7 @@
 use std::mem::MaybeUninit;
 
 use crate::policy::Policy;
-use crate::sync::{Apart, Arc, AtomicBool, AtomicUsize, Ordering, UnsafeCell};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, CachePadded, Ordering, UnsafeCell};
 
 /// Makes a ring for at least `capacity` values (rounded up to a power of two, at least 2). Under
 /// [`Policy::DropOldest`] its producer may evict.
@@ -47,8 +47,8 @@ pub fn ring<T: Send>(capacity: usize, policy: Policy) -> (Producer<T>, Consumer<
         values: (0..places).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
         stamps: (0..stamps).map(AtomicUsize::new).collect(),
         evicts,
-        head: Apart(AtomicUsize::new(0)),
-        tail: Apart(AtomicUsize::new(0)),
+        head: CachePadded(AtomicUsize::new(0)),
+        tail: CachePadded(AtomicUsize::new(0)),
         producer_gone: AtomicBool::new(false),
         consumer_gone: AtomicBool::new(false),
     });
@@ -203,9 +203,9 @@ struct Shared<T> {
     /// One per place if the producer evicts; otherwise empty.
     stamps: Box<[AtomicUsize]>,
     evicts: bool,
-    head: Apart<AtomicUsize>,
+    head: CachePadded<AtomicUsize>,
     /// If the producer evicts, only for `len`.
-    tail: Apart<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
     producer_gone: AtomicBool,
     consumer_gone: AtomicBool,
 }

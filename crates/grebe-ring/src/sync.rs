@@ -40,4 +40,4 @@ pub(crate) use loom::cell::UnsafeCell;
 /// Separates data that two cores write. 128 bytes, because adjacent lines are fetched in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);

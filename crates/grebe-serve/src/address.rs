@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A server's address, with its token and certificate.
 #[derive(Clone, PartialEq, Eq)]
-pub struct FarAddress {
+pub struct ServerAddress {
     host: String,
     port: u16,
     pub(crate) token: String,
@@ -15,16 +15,16 @@ pub struct FarAddress {
     pub(crate) source: usize,
 }
 
-impl FarAddress {
+impl ServerAddress {
     /// A server without TLS, or one with a certificate of this SHA-256.
-    pub fn new(host: &str, port: u16, token: &str, certificate: Option<[u8; 32]>) -> FarAddress {
-        FarAddress { host: host.to_owned(), port, token: token.to_owned(), certificate, source: 1 }
+    pub fn new(host: &str, port: u16, token: &str, certificate: Option<[u8; 32]>) -> ServerAddress {
+        ServerAddress { host: host.to_owned(), port, token: token.to_owned(), certificate, source: 1 }
     }
 
     /// Selects another source of the server, counted from 1.
     #[must_use]
-    pub fn of_source(self, source: usize) -> FarAddress {
-        FarAddress { source, ..self }
+    pub fn of_source(self, source: usize) -> ServerAddress {
+        ServerAddress { source, ..self }
     }
 
     /// Number of the server's source, from 1.
@@ -54,7 +54,7 @@ impl FarAddress {
 }
 
 /// The whole address, for people who may look.
-impl fmt::Display for FarAddress {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "serve://{}?token={}", self.place(), self.token)?;
         if let Some(certificate) = &self.certificate {
@@ -69,16 +69,16 @@ impl fmt::Display for FarAddress {
 }
 
 /// Keeps the token out of logs.
-impl fmt::Debug for FarAddress {
+impl fmt::Debug for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FarAddress({})", self.place())
+        write!(f, "ServerAddress({})", self.place())
     }
 }
 
-impl FromStr for FarAddress {
+impl FromStr for ServerAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<FarAddress, String> {
+    fn from_str(text: &str) -> Result<ServerAddress, String> {
         let rest = text.strip_prefix("serve://").ok_or("it does not begin with serve://")?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let place = place.trim_end_matches('/');
@@ -107,7 +107,7 @@ impl FromStr for FarAddress {
                 _ => return Err(format!("{pair:?} is unknown: there are token=, cert= and source=")),
             }
         }
-        Ok(FarAddress { host: host.to_owned(), port, token, certificate, source })
+        Ok(ServerAddress { host: host.to_owned(), port, token, certificate, source })
     }
 }
 
@@ -129,18 +129,18 @@ mod tests {
     #[test]
     fn an_address_is_read_as_it_is_written() {
         for address in [
-            FarAddress::new("127.0.0.1", 8080, "abc_-123", None),
-            FarAddress::new("::1", 1, "x", Some([0xa5; 32])),
-            FarAddress::new("mast.example", 65535, "", None),
-            FarAddress::new("mast", 1, "x", Some([7; 32])).of_source(3),
+            ServerAddress::new("127.0.0.1", 8080, "abc_-123", None),
+            ServerAddress::new("::1", 1, "x", Some([0xa5; 32])),
+            ServerAddress::new("mast.example", 65535, "", None),
+            ServerAddress::new("mast", 1, "x", Some([7; 32])).of_source(3),
         ] {
             assert_eq!(address.to_string().parse(), Ok(address));
         }
-        let page = FarAddress::new("::1", 80, "x", Some([1; 32])).of_source(2).page();
+        let page = ServerAddress::new("::1", 80, "x", Some([1; 32])).of_source(2).page();
         assert_eq!(page, "https://[::1]:80/#token=x&source=2");
-        let short: FarAddress = "serve://mast:80".parse().unwrap();
+        let short: ServerAddress = "serve://mast:80".parse().unwrap();
         assert_eq!((short.place().as_str(), short.token.as_str()), ("mast:80", ""));
-        assert_eq!(format!("{short:?}"), "FarAddress(mast:80)");
+        assert_eq!(format!("{short:?}"), "ServerAddress(mast:80)");
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             ("serve://a:1?token=x&source=two", "from 1"),
             ("serve://me@a:1", "host is missing"),
         ] {
-            let why = text.parse::<FarAddress>().unwrap_err();
+            let why = text.parse::<ServerAddress>().unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
         }
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
 use grebe_view::{
-    ChannelMeaning, FarError, FarMessage, FarScope, Finder, ScopeLink, SourceControls, SourceStatus,
+    ChannelMeaning, Finder, RemoteScope, RemoteScopeError, ScopeLink, ScopeMessage, SourceControls,
+    SourceStatus,
 };
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,12 +20,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 
-use crate::address::FarAddress;
+use crate::address::ServerAddress;
 use crate::error::Error;
 use crate::tls;
 
 /// A scope on another host, until this is dropped.
-pub struct FarViewer {
+pub struct RemoteViewer {
     status: Option<Box<dyn Fn() -> SourceStatus + Send>>,
     welcomed: Welcomed,
     end: Box<dyn Fn() + Send + Sync>,
@@ -41,7 +42,7 @@ pub(crate) struct Welcomed {
 }
 
 impl Welcomed {
-    pub(crate) fn by(scope: &FarScope) -> Welcomed {
+    pub(crate) fn by(scope: &RemoteScope) -> Welcomed {
         Welcomed {
             channels: scope.channels(),
             sources: scope.sources(),
@@ -51,14 +52,14 @@ impl Welcomed {
     }
 }
 
-impl FarViewer {
+impl RemoteViewer {
     /// A viewer whose thread ends when `end` is called.
     pub(crate) fn new(
         status: Box<dyn Fn() -> SourceStatus + Send>,
         end: Box<dyn Fn() + Send + Sync>,
         thread: JoinHandle<()>,
-    ) -> FarViewer {
-        FarViewer { status: Some(status), welcomed: Welcomed::default(), end, thread: Some(thread) }
+    ) -> RemoteViewer {
+        RemoteViewer { status: Some(status), welcomed: Welcomed::default(), end, thread: Some(thread) }
     }
 
     pub(crate) fn welcome(&mut self, welcomed: Welcomed) {
@@ -91,7 +92,7 @@ impl FarViewer {
     }
 }
 
-impl Drop for FarViewer {
+impl Drop for RemoteViewer {
     fn drop(&mut self) {
         (self.end)();
         if let Some(thread) = self.thread.take() {
@@ -101,9 +102,9 @@ impl Drop for FarViewer {
     }
 }
 
-impl std::fmt::Debug for FarViewer {
+impl std::fmt::Debug for RemoteViewer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FarViewer").finish_non_exhaustive()
+        f.debug_struct("RemoteViewer").finish_non_exhaustive()
     }
 }
 
@@ -114,17 +115,17 @@ impl std::fmt::Debug for FarViewer {
 /// [`Error::Connect`], [`Error::Refused`] and [`Error::System`]. Later errors end nothing: the front end shows them,
 /// and the client tries again.
 pub fn connect(
-    address: &FarAddress,
+    address: &ServerAddress,
     program: &str,
     pictures_per_s: f64,
     is_cancelled: impl Fn() -> bool,
-) -> Result<(ScopeLink, FarViewer), Error> {
+) -> Result<(ScopeLink, RemoteViewer), Error> {
     let woken = Arc::new(Notify::new());
     let wake = {
         let woken = Arc::clone(&woken);
         move || woken.notify_one()
     };
-    let (scope, link) = FarScope::new(program, &address.place(), wake);
+    let (scope, link) = RemoteScope::new(program, &address.place(), wake);
     let status = Box::new(scope.status());
     let is_ended = Arc::new(AtomicBool::new(false));
     let (said, first) = mpsc::channel();
@@ -144,7 +145,7 @@ pub fn connect(
         is_ended.store(true, Ordering::Release);
         woken.notify_one();
     });
-    let mut viewer = FarViewer::new(status, end, thread);
+    let mut viewer = RemoteViewer::new(status, end, thread);
     loop {
         match first.recv_timeout(Duration::from_millis(50)) {
             Ok(came) => {
@@ -161,9 +162,9 @@ pub fn connect(
 }
 
 struct Carrier {
-    address: FarAddress,
+    address: ServerAddress,
     pictures_per_s: f64,
-    scope: FarScope,
+    scope: RemoteScope,
     woken: Arc<Notify>,
     is_ended: Arc<AtomicBool>,
     /// Waits for the first connection.
@@ -250,8 +251,8 @@ impl Carrier {
             }
             while let Some(message) = self.scope.next(monotonic_ns()) {
                 let message = match message {
-                    FarMessage::Text(text) => Message::text(text),
-                    FarMessage::Binary(bytes) => Message::binary(bytes),
+                    ScopeMessage::Text(text) => Message::text(text),
+                    ScopeMessage::Binary(bytes) => Message::binary(bytes),
                 };
                 let sent = tokio::select! {
                     sent = timeout(SILENCE_MAX, socket.send(message)) => sent,
@@ -262,8 +263,8 @@ impl Carrier {
             }
             let message = tokio::select! {
                 message = socket.next() => match message {
-                    Some(Ok(Message::Text(text))) => FarMessage::Text(text.as_str().to_owned()),
-                    Some(Ok(Message::Binary(bytes))) => FarMessage::Binary(bytes.into()),
+                    Some(Ok(Message::Text(text))) => ScopeMessage::Text(text.as_str().to_owned()),
+                    Some(Ok(Message::Binary(bytes))) => ScopeMessage::Binary(bytes.into()),
                     Some(Ok(Message::Close(_))) | None => return Err(wrong("it was closed".into())),
                     Some(Ok(_)) => continue,
                     Some(Err(error)) => return Err(wrong(error.to_string())),
@@ -273,7 +274,7 @@ impl Carrier {
             };
             heard = Instant::now();
             self.scope.take(&message, monotonic_ns()).map_err(|error| match error {
-                FarError::Refused(why) => Error::Refused { to: place.clone(), why },
+                RemoteScopeError::Refused(why) => Error::Refused { to: place.clone(), why },
                 error => wrong(error.to_string()),
             })?;
             if self.scope.is_welcome()

@@ -1,7 +1,7 @@
 //! The scope for remote viewers: a server for windows, terminals and browsers, and its client.
 //!
 //! ```text
-//!   ScopeLink --another()--> FarSession --messages--> socket, pipe ==> ... ==> FarScope --> ScopeLink --> a front end
+//!   ScopeLink --another()--> ViewerSession --messages--> socket, pipe ==> ... ==> RemoteScope --> ScopeLink --> a front end
 //!   (the source's scope)     one a viewer
 //! ```
 //!
@@ -23,9 +23,9 @@ mod shared;
 mod tls;
 mod viewer;
 
-pub use address::FarAddress;
-pub use client::{FarViewer, connect};
+pub use address::ServerAddress;
+pub use client::{RemoteViewer, connect};
 pub use error::Error;
-pub use pipe::{FarPipes, NoPipes, serve_pipe, view_pipe};
+pub use pipe::{NoPipes, ServerPipes, serve_pipe, view_pipe};
 pub use server::{ServeOptions, Served, Server};
 pub use shared::ServeEvent;

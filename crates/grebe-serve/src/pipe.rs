@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use grebe_flow::monotonic_ns;
-use grebe_view::{FarMessage, FarOffer, FarScope, FarSession, Right, ScopeLink, SourceStatus, greeting};
+use grebe_view::{
+    RemoteScope, Right, ScopeLink, ScopeMessage, ScopeOffer, SourceStatus, ViewerSession, greeting,
+};
 
-use crate::client::{FarViewer, Welcomed};
+use crate::client::{RemoteViewer, Welcomed};
 use crate::error::Error;
 
 /// Serves one viewer at the other end of two pipes, until it is gone. The viewer may control the source, because
@@ -21,7 +23,7 @@ pub fn serve_pipe(
     input: impl Read + Send + 'static,
     mut output: impl Write,
     link: &ScopeLink,
-    offer: &FarOffer,
+    offer: &ScopeOffer,
     status: impl Fn() -> SourceStatus,
 ) -> Result<(), Error> {
     let (events, happened) = mpsc::sync_channel(EVENTS_MAX);
@@ -32,9 +34,9 @@ pub fn serve_pipe(
     };
     let first = loop {
         match happened.recv() {
-            Ok(Event::Came(FarMessage::Text(text))) => break text,
+            Ok(Event::Came(ScopeMessage::Text(text))) => break text,
             Ok(Event::Woken) => {}
-            Ok(Event::Came(FarMessage::Binary(_)) | Event::Gone(_)) | Err(_) => return Ok(()),
+            Ok(Event::Came(ScopeMessage::Binary(_)) | Event::Gone(_)) | Err(_) => return Ok(()),
         }
     };
     let greeting = match greeting(&first) {
@@ -54,7 +56,7 @@ pub fn serve_pipe(
         // A full queue wakes the reader anyway.
         let _ = events.try_send(Event::Woken);
     });
-    let mut session = FarSession::new(link, &greeting, offer, Right::Control, monotonic_ns());
+    let mut session = ViewerSession::new(link, &greeting, offer, Right::Control, monotonic_ns());
     loop {
         while let Some(message) = session.next(monotonic_ns(), &status) {
             if write(&mut output, &message).is_err() {
@@ -64,8 +66,8 @@ pub fn serve_pipe(
         let now_ns = monotonic_ns();
         let wake = Duration::from_nanos(session.wake_ns(now_ns).saturating_sub(now_ns));
         let taken = match happened.recv_timeout(wake) {
-            Ok(Event::Came(FarMessage::Text(text))) => session.take(&text, monotonic_ns()),
-            Ok(Event::Came(FarMessage::Binary(_)) | Event::Gone(_)) => return Ok(()),
+            Ok(Event::Came(ScopeMessage::Text(text))) => session.take(&text, monotonic_ns()),
+            Ok(Event::Came(ScopeMessage::Binary(_)) | Event::Gone(_)) => return Ok(()),
             Ok(Event::Woken) | Err(RecvTimeoutError::Timeout) => session.check(now_ns),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
@@ -78,7 +80,7 @@ pub fn serve_pipe(
 }
 
 /// Two pipes to a server, such as those of an `ssh` process.
-pub struct FarPipes {
+pub struct ServerPipes {
     /// Messages of the server.
     pub input: Box<dyn Read + Send>,
     /// Messages to the server.
@@ -88,9 +90,9 @@ pub struct FarPipes {
     pub end: Box<dyn FnOnce(bool) -> Option<String> + Send>,
 }
 
-impl std::fmt::Debug for FarPipes {
+impl std::fmt::Debug for ServerPipes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FarPipes").finish_non_exhaustive()
+        f.debug_struct("ServerPipes").finish_non_exhaustive()
     }
 }
 
@@ -110,14 +112,14 @@ pub enum NoPipes {
 /// # Errors
 /// [`Error::Pipe`] and [`Error::Refused`].
 pub fn view_pipe(
-    pipes: FarPipes,
-    again: impl FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> + Send + 'static,
+    pipes: ServerPipes,
+    again: impl FnMut(&dyn Fn() -> bool) -> Result<ServerPipes, NoPipes> + Send + 'static,
     program: &str,
     name: &str,
     pictures_per_s: f64,
-) -> Result<(ScopeLink, FarViewer), Error> {
+) -> Result<(ScopeLink, RemoteViewer), Error> {
     let wake = Wake::default();
-    let (scope, link) = FarScope::new(program, name, {
+    let (scope, link) = RemoteScope::new(program, name, {
         let wake = wake.clone();
         move || wake.wake()
     });
@@ -140,7 +142,7 @@ pub fn view_pipe(
         is_ended.store(true, Ordering::Release);
         wake.wake();
     });
-    let mut viewer = FarViewer::new(status, end, thread);
+    let mut viewer = RemoteViewer::new(status, end, thread);
     viewer.welcome(first.recv().map_err(|_| Error::Pipe("it ended".into()))??);
     Ok((link, viewer))
 }
@@ -162,12 +164,12 @@ impl Wake {
 }
 
 /// Opens other pipes. Its argument returns true once they are unwanted.
-trait Again: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes> {}
+trait Reopen: FnMut(&dyn Fn() -> bool) -> Result<ServerPipes, NoPipes> {}
 
-impl<F: FnMut(&dyn Fn() -> bool) -> Result<FarPipes, NoPipes>> Again for F {}
+impl<F: FnMut(&dyn Fn() -> bool) -> Result<ServerPipes, NoPipes>> Reopen for F {}
 
 struct PipeScope {
-    scope: FarScope,
+    scope: RemoteScope,
     wake: Wake,
     is_ended: Arc<AtomicBool>,
     first: Option<mpsc::Sender<Result<Welcomed, Error>>>,
@@ -176,7 +178,7 @@ struct PipeScope {
 }
 
 impl PipeScope {
-    fn carry(mut self, mut pipes: FarPipes, mut again: impl Again) {
+    fn carry(mut self, mut pipes: ServerPipes, mut again: impl Reopen) {
         let mut pause = PAUSE_MIN;
         loop {
             let began = Instant::now();
@@ -213,7 +215,7 @@ impl PipeScope {
     }
 
     /// Runs one pair of pipes; `Ok`: the front end is gone.
-    fn connection(&mut self, pipes: FarPipes) -> Result<(), Error> {
+    fn connection(&mut self, pipes: ServerPipes) -> Result<(), Error> {
         let (events, happened) = mpsc::sync_channel(EVENTS_MAX);
         self.wake.by(events.clone());
         let ended = read_in_thread(pipes.input, SERVER_MESSAGE_BYTES_MAX, events)
@@ -229,7 +231,7 @@ impl PipeScope {
     fn look(
         &mut self,
         happened: &mpsc::Receiver<Event>,
-        writes: &SyncSender<FarMessage>,
+        writes: &SyncSender<ScopeMessage>,
     ) -> Result<(), Error> {
         self.scope.connected("", 1, self.pictures_per_s);
         let (mut heard, mut held) = (Instant::now(), None);
@@ -260,7 +262,7 @@ impl PipeScope {
             };
             heard = Instant::now();
             self.scope.take(&message, monotonic_ns()).map_err(|error| match error {
-                grebe_view::FarError::Refused(why) => Error::Refused { to: self.name.clone(), why },
+                grebe_view::RemoteScopeError::Refused(why) => Error::Refused { to: self.name.clone(), why },
                 error => Error::Pipe(error.to_string()),
             })?;
             if self.scope.is_welcome()
@@ -273,7 +275,7 @@ impl PipeScope {
 }
 
 enum Event {
-    Came(FarMessage),
+    Came(ScopeMessage),
     Gone(String),
     Woken,
 }
@@ -301,18 +303,18 @@ fn read_in_thread(
 }
 
 /// Writes messages in its own thread, because a pipe into a dead link blocks for long. The thread ends with its sender.
-fn write_in_thread(mut output: impl Write + Send + 'static) -> Result<SyncSender<FarMessage>, Error> {
-    let (writes, written) = mpsc::sync_channel::<FarMessage>(WRITES_MAX);
+fn write_in_thread(mut output: impl Write + Send + 'static) -> Result<SyncSender<ScopeMessage>, Error> {
+    let (writes, written) = mpsc::sync_channel::<ScopeMessage>(WRITES_MAX);
     let run = move || while written.recv().is_ok_and(|message| write(&mut output, &message).is_ok()) {};
     std::thread::Builder::new().name("grebe-far-out".into()).spawn(run).map_err(Error::System)?;
     Ok(writes)
 }
 
 /// Writes a message: length, type, bytes.
-fn write(output: &mut impl Write, message: &FarMessage) -> io::Result<()> {
+fn write(output: &mut impl Write, message: &ScopeMessage) -> io::Result<()> {
     let (kind, bytes) = match message {
-        FarMessage::Text(text) => (TEXT, text.as_bytes()),
-        FarMessage::Binary(bytes) => (BINARY, &bytes[..]),
+        ScopeMessage::Text(text) => (TEXT, text.as_bytes()),
+        ScopeMessage::Binary(bytes) => (BINARY, &bytes[..]),
     };
     let length = u32::try_from(bytes.len() + 1).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut all = Vec::with_capacity(bytes.len() + 5);
@@ -323,7 +325,7 @@ fn write(output: &mut impl Write, message: &FarMessage) -> io::Result<()> {
     output.flush()
 }
 
-fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<FarMessage> {
+fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<ScopeMessage> {
     let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let mut head = [0; 5];
     input.read_exact(&mut head)?;
@@ -339,8 +341,8 @@ fn read(input: &mut impl Read, bytes_max: usize) -> io::Result<FarMessage> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     match kind {
-        TEXT => String::from_utf8(bytes).map(FarMessage::Text).map_err(|_| wrong("invalid UTF-8")),
-        BINARY => Ok(FarMessage::Binary(bytes)),
+        TEXT => String::from_utf8(bytes).map(ScopeMessage::Text).map_err(|_| wrong("invalid UTF-8")),
+        BINARY => Ok(ScopeMessage::Binary(bytes)),
         _ => Err(wrong("unexpected message from peer")),
     }
 }
@@ -365,9 +367,9 @@ mod tests {
     fn messages_are_read_as_they_were_written_and_nothing_else_is() {
         let mut bytes = Vec::new();
         let messages = [
-            FarMessage::Text("{}".into()),
-            FarMessage::Binary(vec![0, 255, 7]),
-            FarMessage::Text(String::new()),
+            ScopeMessage::Text("{}".into()),
+            ScopeMessage::Binary(vec![0, 255, 7]),
+            ScopeMessage::Text(String::new()),
         ];
         for message in &messages {
             write(&mut bytes, message).unwrap();

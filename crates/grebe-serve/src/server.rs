@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use grebe_view::{AfterEnd, FarOffer, Right, ScopeLink, SourceStatus};
+use grebe_view::{AfterEnd, Right, ScopeLink, ScopeOffer, SourceStatus};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::address::FarAddress;
+use crate::address::ServerAddress;
 use crate::error::Error;
 use crate::gate::{Gate, Token};
 use crate::shared::{ServeEvent, Shared, Source};
@@ -43,7 +43,7 @@ pub struct Served {
     /// Its scope.
     pub link: ScopeLink,
     /// Its offer to each viewer.
-    pub offer: FarOffer,
+    pub offer: ScopeOffer,
     /// Returns its state, a few times a second.
     pub status: Box<dyn Fn() -> SourceStatus + Send>,
 }
@@ -76,7 +76,7 @@ impl Server {
         let after_end = after_end.map_err(Error::System)?;
         let names: Vec<String> = served.iter().map(|it| it.offer.name.clone()).collect();
         let source = |Served { link, offer, status }| {
-            let offer = FarOffer { sources: names.clone(), ..offer };
+            let offer = ScopeOffer { sources: names.clone(), ..offer };
             Source { link, offer, status: Mutex::new(status) }
         };
         let sources = served.into_iter().map(source).collect();
@@ -113,9 +113,9 @@ impl Server {
 
     /// The link to the first source, for the name or address by which viewers reach this machine; `None`: the right
     /// is not offered.
-    pub fn link_for(&self, host: &str, right: Right) -> Option<FarAddress> {
+    pub fn link_for(&self, host: &str, right: Right) -> Option<ServerAddress> {
         let token = self.shared.token_for(right)?;
-        Some(FarAddress::new(host, self.address.port(), token.word(), self.digest))
+        Some(ServerAddress::new(host, self.address.port(), token.word(), self.digest))
     }
 
     /// Number of present viewers.

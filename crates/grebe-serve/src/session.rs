@@ -2,20 +2,20 @@
 
 use grebe_flow::monotonic_ns;
 use grebe_view::{
-    FarMessage, FarOffer, FarSession, Greeting, PageSession, Refusal, Right, ScopeLink, SourceStatus,
+    Greeting, PageSession, Refusal, Right, ScopeLink, ScopeMessage, ScopeOffer, SourceStatus, ViewerSession,
 };
 
 pub(crate) enum Session {
-    Viewer(Box<FarSession>),
+    Viewer(Box<ViewerSession>),
     Page(Box<PageSession>),
 }
 
 impl Session {
-    pub(crate) fn new(link: ScopeLink, greeting: &Greeting, offer: &FarOffer, right: Right) -> Session {
+    pub(crate) fn new(link: ScopeLink, greeting: &Greeting, offer: &ScopeOffer, right: Right) -> Session {
         let now_ns = monotonic_ns();
         match greeting.is_page() {
             true => Session::Page(Box::new(PageSession::new(link, greeting, offer, right, now_ns))),
-            false => Session::Viewer(Box::new(FarSession::new(link, greeting, offer, right, now_ns))),
+            false => Session::Viewer(Box::new(ViewerSession::new(link, greeting, offer, right, now_ns))),
         }
     }
 
@@ -33,7 +33,11 @@ impl Session {
         }
     }
 
-    pub(crate) fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
+    pub(crate) fn next(
+        &mut self,
+        now_ns: u64,
+        status: impl FnOnce() -> SourceStatus,
+    ) -> Option<ScopeMessage> {
         match self {
             Session::Viewer(session) => session.next(now_ns, status),
             Session::Page(session) => session.next(now_ns, status),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use grebe_view::{FarOffer, Refusal, Right, ScopeLink, SourceStatus};
+use grebe_view::{Refusal, Right, ScopeLink, ScopeOffer, SourceStatus};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -66,14 +66,14 @@ pub(crate) struct Shared {
     pub(crate) strangers: Mutex<VecDeque<(u64, AbortHandle)>>,
 }
 
-type Look = Box<dyn Fn() -> SourceStatus + Send>;
+type StatusQuery = Box<dyn Fn() -> SourceStatus + Send>;
 
 /// A source, shared by all connections.
 pub(crate) struct Source {
     pub(crate) link: ScopeLink,
-    pub(crate) offer: FarOffer,
+    pub(crate) offer: ScopeOffer,
     /// Read at each request, because no picture must be newer than it.
-    pub(crate) status: Mutex<Look>,
+    pub(crate) status: Mutex<StatusQuery>,
 }
 
 /// The place of a viewer, freed on drop.

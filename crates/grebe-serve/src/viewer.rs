@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use grebe_flow::monotonic_ns;
-use grebe_view::{FarMessage, Greeting, Refusal, Right, greeting};
+use grebe_view::{Greeting, Refusal, Right, ScopeMessage, greeting};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -205,15 +205,15 @@ fn is_gone(error: &tokio_tungstenite::tungstenite::Error) -> bool {
 
 async fn send<S>(
     socket: &mut WebSocketStream<S>,
-    message: FarMessage,
+    message: ScopeMessage,
 ) -> Result<(), tokio_tungstenite::tungstenite::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     socket
         .send(match message {
-            FarMessage::Text(text) => Message::text(text),
-            FarMessage::Binary(bytes) => Message::binary(bytes),
+            ScopeMessage::Text(text) => Message::text(text),
+            ScopeMessage::Binary(bytes) => Message::binary(bytes),
         })
         .await
 }

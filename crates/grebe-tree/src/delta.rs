@@ -18,7 +18,7 @@
 //! The receiver reads a large basis only once. While it reads for the signature, it also writes the data
 //! ahead into the new file, at the probable offset ([`Laying`]). The sender reports shifts of that offset as
 //! it compares. A copy then finds most of its chunks in place and hashed. Regions that were overwritten in
-//! place are compared in finer chunks and sent meanwhile ([`EarlyLooks`]), so they are in place too.
+//! place are compared in finer chunks and sent meanwhile ([`EarlyComparisons`]), so they are in place too.
 //!
 //! # Messages
 //! | from | message | fields |
@@ -49,9 +49,9 @@ mod signature;
 
 pub(crate) use apply::copy_run;
 pub(crate) use chunks::{ChunkSizes, Chunks};
-pub(crate) use compare::{Compared, Finding, Told, compare, sign};
+pub(crate) use compare::{ArrivedPart, Compared, Finding, compare, sign};
 pub(crate) use cost::{CHANGED_BYTES_MIN, Experience, Rates, delta_pays};
-pub(crate) use early::{EARLY_FIRST, EarlyBytes, EarlyLooks, GAP_BYTES_MAX, Settled, with_settled};
+pub(crate) use early::{EARLY_FIRST, EarlyBytes, EarlyComparisons, GAP_BYTES_MAX, Settled, with_settled};
 pub(crate) use finer::{GAPS_MAX, Gap, gaps, refine};
 pub(crate) use found::{FOUND_BYTES_MIN, Found};
 pub(crate) use index::Known;

@@ -18,15 +18,15 @@ use crate::options::Options;
 use crate::receive::{ReceiveTree, receive};
 use crate::report::Report;
 use crate::wire::{
-    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FrameWriter, Hello, Kind, Left, ListingWriter, Look,
-    Made, MadeWord, Role, SenderEnd, Shift, Summary, Want,
+    Answer, AnswerWriter, DataWriter, Entry, EntryKind, FinerRange, FrameWriter, Hello, Kind, Left,
+    ListingWriter, Made, MadeWord, Role, SenderEnd, Shift, Summary, Want,
 };
 
 /// Records the stream to the hostile peer.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
+struct Captured(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Heard {
+impl Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -60,8 +60,13 @@ impl Ground {
     /// Runs a receiver against the hostile sender's stream and returns its result.
     fn receive(&self, stream: Vec<u8>, options: Options) -> Result<Report> {
         let tree = ReceiveTree { destination: self.destination(), options: Some(options), is_fresh: false };
-        let received =
-            receive(Cursor::new(stream), Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
+        let received = receive(
+            Cursor::new(stream),
+            Captured::default(),
+            &tree,
+            &Arc::default(),
+            &crate::Cancel::default(),
+        );
         self.assert_untouched();
         received
     }
@@ -236,8 +241,8 @@ fn that_something_came_early_is_believed_only_where_it_lies_there() {
     assert!(matches!(ground.receive(not_listed.end(), archive()), Err(Error::Malformed { .. })));
     // Messages about files without a comparison are ignored.
     let mut liar = Liar::new().list(0, 0, &[]);
-    let look = Look { id: 7, sizes: ChunkSizes::from_byte(11).unwrap(), first: 0, chunks: u32::MAX };
-    liar.writer.write(Kind::Look, &look.encode()).unwrap();
+    let look = FinerRange { id: 7, sizes: ChunkSizes::from_byte(11).unwrap(), first: 0, chunks: u32::MAX };
+    liar.writer.write(Kind::FinerRange, &look.encode()).unwrap();
     liar.writer.write(Kind::Shift, &Shift { id: 7, bytes: i64::MIN }.encode()).unwrap();
     ground.receive(liar.end(), Options { delete: false, ..archive() }).unwrap();
 }

@@ -22,7 +22,6 @@ mod journal;
 mod laid_file;
 mod laying;
 mod linking;
-mod looked_at;
 mod one_name;
 mod part;
 mod partial;
@@ -34,6 +33,7 @@ mod shared;
 mod signing;
 mod small;
 mod stranger;
+mod viewed_parts;
 mod volumes;
 
 use std::collections::HashSet;
@@ -319,13 +319,13 @@ fn work(receiving: &Receiving, frames: &mut Frames) -> Result<(Report, Waits)> {
             drop(small_out);
             scope.spawn(move || write_parts(receiving, &pieces_out));
             if receiving.options.progressive {
-                scope.spawn(|| receiving.looked_at.tell(receiving));
+                scope.spawn(|| receiving.viewed_parts.tell(receiving));
             }
             let dispatch =
                 Dispatch { receiving, listings, small, pieces, to_sign, again, large: HashSet::new() };
             let ended = dispatch.run(frames);
             receiving.bases.close();
-            receiving.looked_at.close();
+            receiving.viewed_parts.close();
             if let Err(error) = ended {
                 receiving.fail(error);
             }

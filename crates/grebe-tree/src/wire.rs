@@ -15,7 +15,9 @@ mod outcome;
 
 pub(crate) use answers::{Answer, AnswerWriter, Answers};
 pub(crate) use blocks::{Left, STRETCHES_MAX, Want, decode_stretches, encode_stretches};
-pub(crate) use changed::{Look, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState, WITHOUT_MAX};
+pub(crate) use changed::{
+    FinerRange, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState, WITHOUT_MAX,
+};
 pub(crate) use data::{DataFrame, DataWriter, RecordKind};
 pub(crate) use frame::{Frame, FrameReader, FrameWriter, Kind};
 pub(crate) use hello::{Hello, Role};

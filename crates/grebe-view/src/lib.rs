@@ -73,10 +73,10 @@
 
 mod data;
 mod error;
-mod far;
 mod model;
 mod page;
 mod png;
+mod remote;
 #[cfg(feature = "terminal")]
 mod term;
 #[cfg(test)]
@@ -87,6 +87,7 @@ mod window;
 pub use data::{
     axis::AxisPoint,
     core::ScopeCore,
+    descriptions::{Change, ChangeMark},
     extract::{Extract, ExtractRun, ExtractSamples},
     feed::{RecordingScope, ScopeFeed, ScopeStage},
     finding::{Finder, Finding, FindingNews, FindingSide, FoundEvent, Sought},
@@ -98,17 +99,12 @@ pub use data::{
     signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
-    told::{Change, ChangeMark},
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },
     viewport::{SpectrumSettings, Viewport, Window},
 };
 pub use error::Error;
-pub use far::{
-    ChannelMeaning, FarError, FarMessage, FarOffer, FarScope, FarSession, Greeting, Malformed, Refusal,
-    Right, SharedControls, SourceControls, greeting,
-};
 pub use model::{
     channel::{ChannelSetup, ThemeChoice},
     controls::TriggerOptions,
@@ -122,6 +118,10 @@ pub use model::{
 };
 pub use page::PageSession;
 pub use png::{Drawn, PngOptions, render_png, render_pngs};
+pub use remote::{
+    ChannelMeaning, Greeting, Malformed, Refusal, RemoteScope, RemoteScopeError, Right, ScopeMessage,
+    ScopeOffer, SharedControls, SourceControls, ViewerSession, greeting,
+};
 #[cfg(feature = "terminal")]
 pub use term::{
     ascii::{ascii_of, draw_in_ascii, is_ascii_locale},

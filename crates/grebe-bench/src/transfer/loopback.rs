@@ -19,14 +19,14 @@ use crate::runs::Spread;
 use crate::stream::{Stream, Work};
 
 /// A way to hand the file over: its name, what it does, and seconds for it.
-type Way<'a> = (&'static str, String, Box<dyn Fn() -> Result<f64> + 'a>);
+type Method<'a> = (&'static str, String, Box<dyn Fn() -> Result<f64> + 'a>);
 
 /// A row per way, that of grebe first; rounds of all of them in turn.
 pub(super) fn run(options: &Options, tell: Tell) -> Result<()> {
     tell(Progress::Doing("writing the file"));
     let room = &Room::new(options, options.file_size as u64)?;
     let files = format!("{} to {}", room.words(), room.words());
-    let mut ways: Vec<Way> = vec![
+    let mut ways: Vec<Method> = vec![
         ("grebe", format!("{files}, encrypted, hashed at both ends"), Box::new(|| grebe(options, room))),
         ("TCP", format!("{files}, read and written, nothing else"), Box::new(|| tcp(options, room))),
     ];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use grebe_remote::{SshHost, ssh_host};
-use grebe_serve::FarAddress;
+use grebe_serve::ServerAddress;
 use grebe_stages::Uri;
 
 use crate::units;
@@ -13,7 +13,7 @@ use crate::units;
 pub(crate) enum ViewTarget {
     Local(Uri),
     /// Source of a running `grebe serve`.
-    Served(FarAddress),
+    Served(ServerAddress),
     /// Source of a server that `ssh` starts.
     Ssh {
         host: SshHost,

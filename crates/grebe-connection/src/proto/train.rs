@@ -4,14 +4,14 @@ use crate::proto::wire::{TRAIN_US_MAX, Train};
 
 /// A train as received.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TrainHeard {
+pub(crate) struct TrainReport {
     pub(crate) train: Train,
     /// Time that it took to send, and its bytes on the wire.
     pub(crate) sent_span_us: u64,
     pub(crate) sent_bytes: u64,
 }
 
-impl TrainHeard {
+impl TrainReport {
     /// Rate to which the path spread it, in bytes per second. `None`: jitter hides it.
     pub(crate) fn rate(&self) -> Option<f64> {
         let Train { span_us, bytes, jitter_us, .. } = self.train;

@@ -11,7 +11,7 @@ use super::checked_host::{self, FileHost};
 use super::checked_stage::{CheckedStage, FileStage};
 use super::draft::Draft;
 use crate::graph::fused;
-use crate::kind::{Fault, KindInfo, Kinds, Ready, StageName};
+use crate::kind::{Fault, KindInfo, Kinds, ReadKind, StageName};
 use crate::mistake::Mistakes;
 
 /// Contents of a graph file after the check.
@@ -219,7 +219,7 @@ fn follow<T: Copy>(
     edges: &[CheckedEdge],
     stages: &[CheckedStage<'_, '_>],
     mistakes: &mut Mistakes,
-    next: impl Fn(&dyn Ready, &[Option<T>]) -> Result<Option<T>, Fault>,
+    next: impl Fn(&dyn ReadKind, &[Option<T>]) -> Result<Option<T>, Fault>,
 ) -> Vec<Option<T>> {
     let mut settled: Vec<Option<Option<T>>> = vec![None; stages.len()];
     // Each round settles at least the next stage in stream order.

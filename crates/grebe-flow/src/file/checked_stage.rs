@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::draft::{DraftStage, unknown_field};
-use crate::kind::{Fault, KindInfo, Kinds, Ready};
+use crate::kind::{Fault, KindInfo, Kinds, ReadKind};
 use crate::mistake::{Mistakes, nearest, plain_words};
 
 /// `[[stage]]` of a graph file.
@@ -31,7 +31,7 @@ pub(super) struct CheckedStage<'a, 'k> {
     pub(super) id: Option<Spanned<String>>,
     pub(super) kind_span: Range<usize>,
     pub(super) kind: Option<&'k KindInfo>,
-    pub(super) ready: Option<Box<dyn Ready>>,
+    pub(super) ready: Option<Box<dyn ReadKind>>,
     params: Option<Spanned<DeTable<'a>>>,
     table: toml::Table,
     pub(super) cpu: Option<Spanned<usize>>,

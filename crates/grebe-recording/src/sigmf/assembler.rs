@@ -8,19 +8,19 @@ use std::sync::Arc;
 use grebe_frame::Description;
 use serde_json::{Map, Value};
 
-use super::apart::Apart;
 use super::captured::Captured;
 use super::create::{SigmfSettings, metadata};
 use super::described::Tuning;
 use super::layout::{Annotation, Base};
 use super::metadata::{Metadata, State};
+use super::staging_folder::StagingFolder;
 use crate::error::Error;
 use crate::sample_file::{RecordedAt, SampleFile, Segment};
 
 /// A recording that becomes longer, and has its name once it is whole.
 #[derive(Debug)]
 pub(crate) struct Assembler {
-    apart: Apart,
+    apart: StagingFolder,
     to: PathBuf,
     metadata: Metadata,
     /// The data files, and the number of their bytes that may not be on the disk.
@@ -46,7 +46,7 @@ impl Assembler {
             overwrite,
             ..SigmfSettings::default()
         };
-        let apart = Apart::create(to, &settings)?;
+        let apart = StagingFolder::create(to, &settings)?;
         let metadata = metadata(&settings, &apart.base());
         let create = |base: &Base| {
             let file = OpenOptions::new().write(true).create_new(true).open(base.data());

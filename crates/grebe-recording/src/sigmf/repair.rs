@@ -10,10 +10,10 @@ use super::collection::{self, Members, Summing, members};
 use super::layout::{Base, Meta, NOT_CLOSED};
 use super::metadata_text::read_json;
 use super::reader::open_one;
+use super::recording_set::{self, Sums};
 use super::staged::{Staged, sync_folder};
 use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
-use super::together::{self, Sums};
 use crate::error::Error;
 use crate::kinds::{Kind, is_recording, kind_of};
 use crate::repaired::Repaired;
@@ -95,12 +95,12 @@ fn close_together(base: &Base, members: &Members) -> Result<Vec<Repaired>, Error
     let is_whole = |path: &PathBuf| open_one(&Files::Folder, path).is_ok_and(|opened| opened.file.is_whole());
     if !paths.iter().all(is_whole) {
         // Sums that it has are those of metadata that will be replaced.
-        together::write(base, &paths, Sums::None)?;
+        recording_set::write(base, &paths, Sums::None)?;
     }
     let mut repaired = wholes.iter().map(close).collect::<Result<Vec<_>, _>>()?;
     let is_changed = !is_tied || repaired.iter().any(|repaired| repaired.is_changed);
     if is_changed {
-        together::write(base, &paths, Sums::Whole)?;
+        recording_set::write(base, &paths, Sums::Whole)?;
         sync_folder(base.path());
     }
     let path = base.collection();

@@ -29,7 +29,7 @@ pub(crate) struct Began {
 
 /// Last lines on standard error. Messages of a running `ssh` are for the user (touch your key); its last ones
 /// before it ends belong into the error.
-pub(super) struct Said {
+pub(super) struct LastLines {
     lines: VecDeque<Line>,
     /// Shows a message to the user, if there is one.
     note: Option<fn(&str)>,
@@ -41,7 +41,7 @@ struct Line {
     text: String,
 }
 
-impl Said {
+impl LastLines {
     pub(super) fn new(note: Option<fn(&str)>) -> Self {
         Self { lines: VecDeque::new(), note }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::memory::{ALIGN, Memory};
 use crate::signal::Signal;
-use crate::sync::{Apart, AtomicI64, AtomicU32, Ordering, UnsafeCell};
+use crate::sync::{AtomicI64, AtomicU32, CachePadded, Ordering, UnsafeCell};
 
 /// Called with each chunk that this process no longer reads.
 type Home = Box<dyn Fn(u32) + Send + Sync>;
@@ -17,7 +17,7 @@ pub(super) struct Shared<M> {
     pub(super) chunk_bytes: usize,
     slots: Box<[Slot<M>]>,
     /// Head of the free list; `CLOSED` after the owner is gone.
-    free: Apart<AtomicU32>,
+    free: CachePadded<AtomicU32>,
     /// For a pool, the lent chunks once it is closed; earlier returns count below zero. For an import, the
     /// held chunks at any time, plus one for the import itself.
     out: AtomicI64,
@@ -59,7 +59,7 @@ impl<M> Shared<M> {
             base: memory.base(),
             chunk_bytes,
             slots,
-            free: Apart(AtomicU32::new(if home.is_some() { NONE } else { 0 })),
+            free: CachePadded(AtomicU32::new(if home.is_some() { NONE } else { 0 })),
             out: AtomicI64::new(i64::from(home.is_some())),
             owner: UnsafeCell::new(None),
             home,

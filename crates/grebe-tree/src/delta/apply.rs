@@ -112,22 +112,22 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::delta::tests::{Told, noise, plan, tell};
+    use crate::delta::tests::{Signed, noise, plan, tell};
     use crate::delta::{ChunkSizes, Piece};
 
-    fn only_run(told: &Told, new: &[u8]) -> Run {
+    fn only_run(told: &Signed, new: &[u8]) -> Run {
         match plan(told, new)[..] {
             [Piece::Copy { run, len }] if len == new.len() as u64 => run,
             ref pieces => panic!("{pieces:?}"),
         }
     }
 
-    fn copied(basis: &[u8], told: &Told, run: &Run) -> (bool, Vec<u8>) {
+    fn copied(basis: &[u8], told: &Signed, run: &Run) -> (bool, Vec<u8>) {
         copied_beside(basis, told, &Laid::default(), run)
     }
 
     /// Copies a run to offset 1,000 of the new file.
-    fn copied_beside(basis: &[u8], told: &Told, laid: &Laid, run: &Run) -> (bool, Vec<u8>) {
+    fn copied_beside(basis: &[u8], told: &Signed, laid: &Laid, run: &Run) -> (bool, Vec<u8>) {
         let mut out = Vec::new();
         let good = copy_run(Cursor::new(basis), &told.map, laid, run, 1_000, &mut Vec::new(), |at, bytes| {
             assert!(at >= 1_000 + out.len() as u64);

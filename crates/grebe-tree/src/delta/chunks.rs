@@ -18,12 +18,12 @@ pub(crate) const FILE_BYTES_MAX: u64 = (CHUNKS_MAX as u64 / 2) << AVERAGE_LOG2_M
 pub(crate) struct ChunkSizes {
     average_log2: u8,
     /// Length of the hashes in a signature.
-    hash: ToldHash,
+    hash: HashLength,
 }
 
 /// Length of a chunk's hash in a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToldHash {
+enum HashLength {
     /// 4 bytes. With `n` old chunks and `m` new ones, `n * m / 2^32` chunks match a wrong one of the same
     /// length. Each costs a range that is sent again, at most 8 MiB, in a file with that much new data.
     Short,
@@ -46,7 +46,7 @@ impl ChunkSizes {
         let root = (bytes.ilog2() - 1) / 2 + 2;
         let few = (2 * bytes).div_ceil(CHUNKS_MAX as u64).next_power_of_two().ilog2();
         let average_log2 = root.min(AVERAGE_LOG2_MAX.into()).max(few).max(AVERAGE_LOG2_MIN.into());
-        let hash = if short_hashes { ToldHash::Short } else { ToldHash::Long };
+        let hash = if short_hashes { HashLength::Short } else { HashLength::Long };
         Some(Self { average_log2: average_log2 as u8, hash })
     }
 
@@ -59,30 +59,30 @@ impl ChunkSizes {
     /// Decodes the byte of a peer or a cache.
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         let average_log2 = byte & !SHORT_HASHES;
-        let hash = if byte & SHORT_HASHES == 0 { ToldHash::Long } else { ToldHash::Short };
+        let hash = if byte & SHORT_HASHES == 0 { HashLength::Long } else { HashLength::Short };
         let is_known = (AVERAGE_LOG2_MIN..=AVERAGE_LOG2_MAX).contains(&average_log2);
         is_known.then_some(Self { average_log2, hash })
     }
 
     /// Encodes the sizes for peers and caches.
     pub(crate) fn to_byte(self) -> u8 {
-        self.average_log2 | if self.hash == ToldHash::Short { SHORT_HASHES } else { 0 }
+        self.average_log2 | if self.hash == HashLength::Short { SHORT_HASHES } else { 0 }
     }
 
     /// Hash of a chunk as a signature carries it.
     pub(super) fn told_hash(self, hash: &ShortHash) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = *hash;
         match self.hash {
-            ToldHash::Short => u32::from_le_bytes([a, b, c, d]).into(),
-            ToldHash::Long => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            HashLength::Short => u32::from_le_bytes([a, b, c, d]).into(),
+            HashLength::Long => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
         }
     }
 
     /// Length of such a hash in bytes.
     pub(super) fn told_hash_bytes(self) -> usize {
         match self.hash {
-            ToldHash::Short => 4,
-            ToldHash::Long => 8,
+            HashLength::Short => 4,
+            HashLength::Long => 8,
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crossbeam_channel::Receiver;
 
 use super::chunks::{Chunk, ChunkSizes, Chunks};
-use super::early::{EarlyBytes, EarlyLooks, InPlace, Settled};
+use super::early::{EarlyBytes, EarlyComparisons, InPlace, Settled};
 use super::laying::Laying;
 use super::matcher::{Matcher, Piece};
 use super::signature::{BasisMap, Signature, SignatureWriter};
@@ -27,7 +27,7 @@ pub(crate) fn sign<E: From<io::Error>>(
 ) -> Result<(), E> {
     let mut writer = SignatureWriter::new(sizes);
     let mut chunks = Chunks::new(basis, sizes);
-    let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(TOLD_BYTES_MIN), 0);
+    let (told_every, mut untold) = ((NEAR_CHUNKS * sizes.average()).max(MESSAGE_BYTES_MIN), 0);
     loop {
         if let Some(laying) = laying.as_mut().filter(|_| chunks.reads_next()) {
             laying.hand_on(&mut chunks);
@@ -55,7 +55,7 @@ pub(crate) fn sign<E: From<io::Error>>(
 
 /// Part of a signature that arrived.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum ArrivedPart {
     /// The receiver writes ahead, and answers requests for finer chunks.
     WritesAlong,
     /// The next chunks, as [read](super::read_piece).
@@ -70,7 +70,7 @@ pub(crate) enum Told {
 const SHIFTS_MAX: usize = 1_000;
 
 /// Minimum bytes to read between messages. The sender keeps up, and small files are one message.
-const TOLD_BYTES_MIN: usize = 1 << 20;
+const MESSAGE_BYTES_MIN: usize = 1 << 20;
 
 /// Finding about a new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(crate) enum Finding {
     /// before the first piece.
     Shift(i64),
     /// Request for finer chunks of these chunks of the basis.
-    Look {
+    FinerRange {
         first: u32,
         chunks: u32,
     },
@@ -106,8 +106,8 @@ pub(crate) struct Compared {
 pub(crate) fn compare<E, R, S>(
     new: impl Read,
     sizes: ChunkSizes,
-    told: &Receiver<Told>,
-    mut early: Option<EarlyLooks<'_, S>>,
+    told: &Receiver<ArrivedPart>,
+    mut early: Option<EarlyComparisons<'_, S>>,
     mut tell: impl FnMut(Finding) -> Result<(), E>,
 ) -> Result<Compared, E>
 where
@@ -130,7 +130,7 @@ where
         if let (Some(gap), Some(early), true) = (along.gap.take(), &mut early, along.writes_along) {
             let (first, chunks) = (gap.first, gap.chunks);
             if early.ask(gap) {
-                tell(Finding::Look { first, chunks })?;
+                tell(Finding::FinerRange { first, chunks })?;
             }
         }
     }
@@ -139,7 +139,7 @@ where
         let finer = along.next_finer()?;
         early.came(finer, |bytes| tell(Finding::Early(bytes)))?;
     }
-    let settled = early.map_or_else(Vec::new, EarlyLooks::finish);
+    let settled = early.map_or_else(Vec::new, EarlyComparisons::finish);
     let (signature, came) = along.finish()?;
     let mut matcher = Matcher::new(signature);
     came.into_iter().try_for_each(|chunk| tell_next(&mut matcher, chunk, &mut tell))?;
@@ -153,7 +153,7 @@ where
 
 /// The new file beside an incomplete signature.
 struct Along<'a> {
-    told: &'a Receiver<Told>,
+    told: &'a Receiver<ArrivedPart>,
     signature: Signature,
     is_whole: bool,
     writes_along: bool,
@@ -180,7 +180,7 @@ struct Along<'a> {
 const NEAR_CHUNKS: usize = 64;
 
 impl<'a> Along<'a> {
-    fn with(told: &'a Receiver<Told>, sizes: ChunkSizes) -> Self {
+    fn with(told: &'a Receiver<ArrivedPart>, sizes: ChunkSizes) -> Self {
         let signature = Signature::new(sizes);
         Self {
             told,
@@ -242,10 +242,10 @@ impl<'a> Along<'a> {
 
     fn take_in(&mut self) -> io::Result<()> {
         match self.told.recv() {
-            Ok(Told::WritesAlong) => self.writes_along = true,
-            Ok(Told::Chunks(chunks)) => self.signature.extend(chunks),
-            Ok(Told::Finer(chunks)) => self.finer.push_back(chunks),
-            Ok(Told::Whole) => self.is_whole = true,
+            Ok(ArrivedPart::WritesAlong) => self.writes_along = true,
+            Ok(ArrivedPart::Chunks(chunks)) => self.signature.extend(chunks),
+            Ok(ArrivedPart::Finer(chunks)) => self.finer.push_back(chunks),
+            Ok(ArrivedPart::Whole) => self.is_whole = true,
             Err(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
         }
         Ok(())

@@ -39,7 +39,7 @@ pub(crate) struct EarlyBytes {
 }
 
 /// Early comparisons of one file. `stretch` opens a range of it.
-pub(crate) struct EarlyLooks<'a, S> {
+pub(crate) struct EarlyComparisons<'a, S> {
     sizes: ChunkSizes,
     stretch: S,
     /// Bytes that wait to be sent, over all files.
@@ -66,7 +66,7 @@ const LOOKS_MAX: usize = 50_000;
 /// Maximum unsent bytes. On a slow path, the rest waits for the plan.
 const UNSENT_BYTES_MAX: usize = 8 << 20;
 
-impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyLooks<'a, S> {
+impl<'a, R: Read, S: FnMut(Range<u64>) -> io::Result<R>> EarlyComparisons<'a, S> {
     pub(crate) fn new(sizes: ChunkSizes, unsent: &'a AtomicUsize, stretch: S) -> Self {
         let (asked, settled) = (VecDeque::new(), Vec::new());
         Self { sizes, stretch, unsent, asked, asked_bytes: 0, settled, told: 0 }

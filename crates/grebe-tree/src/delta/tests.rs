@@ -10,7 +10,7 @@ use super::matcher::Matcher;
 use super::*;
 
 /// The signature as the sender gets it, and the receiver's map.
-pub(super) struct Told {
+pub(super) struct Signed {
     sizes: ChunkSizes,
     pieces: Vec<Vec<u8>>,
     pub(super) map: BasisMap,
@@ -22,7 +22,7 @@ pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn tell(basis: &[u8], sizes: ChunkSizes) -> Told {
+pub(super) fn tell(basis: &[u8], sizes: ChunkSizes) -> Signed {
     let (mut writer, mut pieces, mut map) = (SignatureWriter::new(sizes), Vec::new(), BasisMap::default());
     let mut chunks = Chunks::new(basis, sizes);
     while let Some((chunk, _)) = chunks.next().unwrap() {
@@ -32,10 +32,10 @@ pub(super) fn tell(basis: &[u8], sizes: ChunkSizes) -> Told {
         }
     }
     pieces.push(writer.take());
-    Told { sizes, pieces, map }
+    Signed { sizes, pieces, map }
 }
 
-pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
+pub(super) fn plan(told: &Signed, new: &[u8]) -> Vec<Piece> {
     let mut signature = Signature::new(told.sizes);
     told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
     let mut matcher = Matcher::new(signature);
@@ -49,7 +49,7 @@ pub(super) fn plan(told: &Told, new: &[u8]) -> Vec<Piece> {
 }
 
 /// A second comparison in the finest chunks. The receiver's map grows by them.
-fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
+fn refined(basis: &[u8], told: &mut Signed, new: &[u8]) -> Vec<Piece> {
     let finer = ChunkSizes::from_byte(11).unwrap();
     let mut signature = Signature::new(told.sizes);
     told.pieces.iter().for_each(|piece| signature.add(piece).unwrap());
@@ -73,7 +73,7 @@ fn refined(basis: &[u8], told: &mut Told, new: &[u8]) -> Vec<Piece> {
 }
 
 /// The receiver's result, and the ranges that failed their check, which stay zero.
-fn rebuild(basis: &[u8], told: &Told, pieces: &[Piece], new: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
+fn rebuild(basis: &[u8], told: &Signed, pieces: &[Piece], new: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut made, mut again, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces {
         let begin = made.len();

@@ -41,7 +41,7 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
         };
         // Also if it announced an empty destination.
         for tree in [tree.clone(), SendTree { is_fresh: true, ..tree }] {
-            let (heard, stream) = (Heard::default(), Cursor::new(stream.clone()));
+            let (heard, stream) = (Captured::default(), Cursor::new(stream.clone()));
             let sent = send(stream, heard, &tree, &Arc::default(), &crate::Cancel::default());
             assert!(matches!(sent, Err(Error::Malformed { .. } | Error::Closed)), "{lie}: {sent:?}");
         }
@@ -73,7 +73,7 @@ fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
             is_fresh: false,
         };
         let stream = Cursor::new(writer.into_stream());
-        let sent = send(stream, Heard::default(), &tree, &Arc::default(), &crate::Cancel::default());
+        let sent = send(stream, Captured::default(), &tree, &Arc::default(), &crate::Cancel::default());
         let is_told = matches!(sent, Err(Error::Malformed { .. }));
         assert!(sent.is_err() && is_told == is_refused, "{what}: {sent:?}");
     }

@@ -16,9 +16,9 @@ use crate::receive::frames::Frames;
 use crate::receive::parts::{Piece, ToParts, is_large};
 use crate::receive::pending::Pending;
 use crate::receive::shared::Receiving;
-use crate::receive::signing::{Again, queue};
+use crate::receive::signing::{FinerRequest, queue};
 use crate::receive::small::{Batch, Content};
-use crate::wire::{DataFrame, EntryId, Kind, Look, Note, RecordKind, Refine, SenderEnd, Shift};
+use crate::wire::{DataFrame, EntryId, FinerRange, Kind, Note, RecordKind, Refine, SenderEnd, Shift};
 
 /// Destinations of incoming messages.
 pub(super) struct Dispatch<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Dispatch<'a> {
     pub(super) small: Sender<Batch>,
     pub(super) pieces: Sender<ToParts>,
     pub(super) to_sign: Sender<ToSign>,
-    pub(super) again: Sender<Again>,
+    pub(super) again: Sender<FinerRequest>,
     /// Files that arrive in pieces, of which some have arrived.
     pub(super) large: HashSet<EntryId>,
 }
@@ -51,10 +51,10 @@ impl Dispatch<'_> {
                 }
                 Kind::Data => self.data(DataFrame::open(frame.body)?)?,
                 Kind::Refine => {
-                    let _ = self.again.send(Again::Refine(Refine::decode(&frame.body)?));
+                    let _ = self.again.send(FinerRequest::Refine(Refine::decode(&frame.body)?));
                 }
-                Kind::Look => {
-                    let _ = self.again.send(Again::Look(Look::decode(&frame.body)?));
+                Kind::FinerRange => {
+                    let _ = self.again.send(FinerRequest::FinerRange(FinerRange::decode(&frame.body)?));
                 }
                 Kind::Shift => {
                     let Shift { id, bytes } = Shift::decode(&frame.body)?;

@@ -20,10 +20,10 @@ use crate::receive::basis::Basis;
 use crate::receive::content::dress;
 use crate::receive::flushing::{Then, Whole};
 use crate::receive::journal::{self, Come};
-use crate::receive::looked_at::LiveMap;
 use crate::receive::partial::{Temporary, identity, remove_notes};
 use crate::receive::pending::Pending;
 use crate::receive::shared::Receiving;
+use crate::receive::viewed_parts::LiveMap;
 use crate::system::{self, Directory};
 use crate::wire::{RecordKind, ShortHash, TOP, TOUCHED_BYTES};
 
@@ -216,7 +216,7 @@ impl Part {
         }
         let live = match &left {
             Come::Blocks(map) => {
-                receiving.looked_at.add(file.id, &folder.directory, &names);
+                receiving.viewed_parts.add(file.id, &folder.directory, &names);
                 // Without a map, no viewer sees the file before it is complete.
                 LiveMap::create(&folder.directory, &names, map, file.modified_ns).ok()
             }
@@ -333,7 +333,7 @@ impl Part {
         let is_blocks = self.blocks.take().is_some();
         let Some(journal) = &mut self.journal else { return self.open.set_len(0) };
         if is_blocks {
-            receiving.looked_at.remove(self.file.id);
+            receiving.viewed_parts.remove(self.file.id);
             let _ = journal.directory.remove_file(&journal.names.map);
         }
         // After pending notes, both places must be empty.

@@ -307,7 +307,7 @@ impl Parts<'_> {
     }
 
     fn finish(&self, mut part: Part, bytes: u64, later_ns: i64) {
-        self.receiving.looked_at.remove(part.file.id);
+        self.receiving.viewed_parts.remove(part.file.id);
         match part.finish(self.receiving, bytes, later_ns) {
             Ok(()) => {
                 let (open, whole) = part.into_whole(bytes);

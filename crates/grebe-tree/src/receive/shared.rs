@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::receive::basis::Bases;
 use crate::receive::flushing::Flushing;
 use crate::receive::laying::Along;
-use crate::receive::looked_at::LookedAt;
 use crate::receive::pending::{Pending, PendingFiles};
 use crate::receive::session::Session;
+use crate::receive::viewed_parts::ViewedParts;
 use crate::wire::EntryId;
 
 /// The copy, and the files at each stage of it.
@@ -17,7 +17,7 @@ pub(super) struct Receiving {
     pub(super) pending: PendingFiles,
     pub(super) bases: Bases,
     pub(super) along: Along,
-    pub(super) looked_at: LookedAt,
+    pub(super) viewed_parts: ViewedParts,
     pub(super) flushing: Flushing,
 }
 
@@ -27,7 +27,7 @@ impl Receiving {
             pending: PendingFiles::default(),
             bases: Bases::default(),
             along: Along::default(),
-            looked_at: LookedAt::default(),
+            viewed_parts: ViewedParts::default(),
             flushing: Flushing::new(session.options.fsync),
             session,
         }

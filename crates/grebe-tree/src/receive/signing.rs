@@ -17,7 +17,7 @@ use crate::receive::pending::PENDING_MAX;
 use crate::receive::shared::Receiving;
 use crate::stretch::Stretch;
 use crate::system;
-use crate::wire::{EntryId, Kind, Look, Refine, SignaturePart, SignatureState};
+use crate::wire::{EntryId, FinerRange, Kind, Refine, SignaturePart, SignatureState};
 
 /// Maximum early finer chunks of one file.
 const FINER_MAX: usize = 1 << 20;
@@ -107,17 +107,17 @@ fn tell_known(receiving: &Receiving, id: EntryId, file: File, map: BasisMap, mut
 }
 
 /// Request for finer chunks.
-pub(super) enum Again {
-    Look(Look),
+pub(super) enum FinerRequest {
+    FinerRange(FinerRange),
     Refine(Refine),
 }
 
 /// Runs until no more requests arrive.
-pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
+pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<FinerRequest>) {
     for asked in asked {
         let refine = match asked {
-            Again::Refine(refine) => refine,
-            Again::Look(look) => {
+            FinerRequest::Refine(refine) => refine,
+            FinerRequest::FinerRange(look) => {
                 match look_at(receiving, &look) {
                     Some(piece) => say(receiving, look.id, SignatureState::Finer, piece),
                     None => {
@@ -147,7 +147,7 @@ pub(super) fn tell_again(receiving: &Receiving, asked: &Receiver<Again>) {
 }
 
 /// Finer chunks of a range while the signature is in progress; empty if not available. `None`: invalid range.
-fn look_at(receiving: &Receiving, look: &Look) -> Option<Vec<u8>> {
+fn look_at(receiving: &Receiving, look: &FinerRange) -> Option<Vec<u8>> {
     // The sender may have given up on the file.
     let Some(basis) = receiving.bases.get(look.id) else { return Some(Vec::new()) };
     let stretch = basis.map().stretch(look.first, look.chunks)?;

@@ -27,7 +27,7 @@ use crate::wire::{DataWriter, EntryId, GROUP_BYTES, Want};
 
 /// Handle of the thread for the sending thread.
 pub(super) struct BlockFiles {
-    said: Sender<Said>,
+    said: Sender<Order>,
     pub(super) reads: Receiver<Read>,
     is_urgent: Arc<AtomicBool>,
     /// Files handed over and not finished.
@@ -36,13 +36,13 @@ pub(super) struct BlockFiles {
 
 /// State of the thread.
 pub(super) struct BlockJob {
-    said: Receiver<Said>,
+    said: Receiver<Order>,
     out: Sender<Read>,
     /// The next message is urgent, and so is everything before it.
     is_urgent: Arc<AtomicBool>,
 }
 
-enum Said {
+enum Order {
     File(Box<Wanted>, BlockMap),
     Want(Want),
 }
@@ -65,13 +65,13 @@ impl BlockFiles {
     pub(super) fn send(&mut self, file: Wanted, left: BlockMap) {
         self.files += 1;
         // The thread lives as long as this end.
-        let _ = self.said.send(Said::File(Box::new(file), left));
+        let _ = self.said.send(Order::File(Box::new(file), left));
     }
 
     /// Passes on a viewer's request. Requests that arrive faster than blocks can be read are dropped.
     pub(super) fn want(&self, want: Want) {
         if self.said.len() < SAID_MAX {
-            let _ = self.said.send(Said::Want(want));
+            let _ = self.said.send(Order::Want(want));
         }
     }
 
@@ -161,10 +161,10 @@ struct Open {
 }
 
 impl Reading<'_> {
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: Order) {
         match said {
-            Said::File(file, left) => self.waiting.push_back((*file, left)),
-            Said::Want(want) => {
+            Order::File(file, left) => self.waiting.push_back((*file, left)),
+            Order::Want(want) => {
                 let known = |id: EntryId| {
                     self.open.iter().any(|open| open.file.id == id)
                         || self.waiting.iter().any(|(file, _)| file.id == id)

@@ -12,17 +12,15 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use grebe_packet::Cancel;
 
 use crate::delta::{
-    self, ChunkSizes, EarlyBytes, EarlyLooks, Finding, Gap, Signature, Told, compare, gaps, read_piece,
-    refine,
+    self, ArrivedPart, ChunkSizes, EarlyBytes, EarlyComparisons, Finding, Gap, Signature, compare, gaps,
+    read_piece, refine,
 };
 use crate::directories::{Directories, Place};
 use crate::error::{Error, Result};
 use crate::send::job::{How, Plan, Wanted};
 use crate::stretch::Stretch;
 use crate::system::{self, Metadata, regular};
-use crate::wire::{
-    EntryId, Kind, Look as LookAgain, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState,
-};
+use crate::wire::{EntryId, FinerRange, Kind, Made, MadeWord, Refine, Shift, SignaturePart, SignatureState};
 
 /// Files between the answer that a part exists and the confirmation that they were made.
 pub(super) struct Comparing {
@@ -46,7 +44,7 @@ struct Comparison {
     file: Wanted,
     awaited: Awaited,
     /// Sizes of the early finer chunks, and their recipient.
-    early: Option<(ChunkSizes, Sender<Told>)>,
+    early: Option<(ChunkSizes, Sender<ArrivedPart>)>,
     signature_bytes: usize,
 }
 
@@ -54,7 +52,7 @@ struct Comparison {
 enum Awaited {
     /// Waits for more of the signature, which goes to the comparing threads as it arrives. The receiver may
     /// write ahead and want shifts.
-    Signature { sizes: ChunkSizes, chunks: usize, told: Sender<Told>, writes_along: bool },
+    Signature { sizes: ChunkSizes, chunks: usize, told: Sender<ArrivedPart>, writes_along: bool },
     /// Waits for the comparing threads.
     Threads,
     /// Waits for the signature of ranges.
@@ -77,11 +75,11 @@ pub(super) struct Job {
     place: Place,
     name: Box<[u8]>,
     follows: bool,
-    look: Look,
+    look: Pass,
 }
 
-enum Look {
-    First { sizes: ChunkSizes, told: Receiver<Told> },
+enum Pass {
+    First { sizes: ChunkSizes, told: Receiver<ArrivedPart> },
     Second(Box<Finer>),
 }
 
@@ -90,7 +88,7 @@ pub(super) enum Came {
     /// Before the end of the comparison.
     Shift(Shift),
     /// Before the end of the comparison.
-    Look(LookAgain),
+    FinerRange(FinerRange),
     /// Before the end of the comparison.
     Early(EntryId, EarlyBytes),
     Compared(Compared),
@@ -153,7 +151,7 @@ impl Comparing {
     pub(super) fn begin(&mut self, file: Wanted, sizes: ChunkSizes) {
         // The length of a signature is bounded.
         let (tell, told) = unbounded();
-        self.start(&file, Look::First { sizes, told });
+        self.start(&file, Pass::First { sizes, told });
         let early = sizes.finer().map(|finer| (finer, tell.clone()));
         let awaited = Awaited::Signature { sizes, chunks: 0, told: tell, writes_along: false };
         self.files.insert(file.id, Comparison { file, awaited, early, signature_bytes: 0 });
@@ -186,13 +184,13 @@ impl Comparing {
                 // Only a peer that supports both sends this.
                 if part.piece.is_empty() && part.state == SignatureState::Begun {
                     (*writes_along, self.settles_at_end) = (true, true);
-                    let _ = told.send(Told::WritesAlong);
+                    let _ = told.send(ArrivedPart::WritesAlong);
                 }
                 read_piece(&part.piece, *sizes, *chunks).map(|read| {
                     let added = read.len();
                     *chunks += added;
                     // If the thread has given up, it reports that itself.
-                    let _ = told.send(Told::Chunks(read));
+                    let _ = told.send(ArrivedPart::Chunks(read));
                     added
                 })
             }
@@ -218,13 +216,13 @@ impl Comparing {
         }
         match std::mem::replace(&mut comparison.awaited, Awaited::Threads) {
             Awaited::Signature { told, .. } if is_whole => {
-                let _ = told.send(Told::Whole);
+                let _ = told.send(ArrivedPart::Whole);
             }
             // Without the rest the comparison fails, and the file is sent whole.
             Awaited::Signature { .. } | Awaited::Threads => {}
             Awaited::Finer(finer) if is_whole => {
                 if let Some(comparison) = self.files.get(&part.id) {
-                    self.start(&comparison.file, Look::Second(finer));
+                    self.start(&comparison.file, Pass::Second(finer));
                 }
             }
             Awaited::Finer(finer) => {
@@ -245,7 +243,7 @@ impl Comparing {
         if self.signature_bytes > SIGNATURE_BYTES_MAX {
             return Err(Error::Malformed { what: "more of signatures than is kept" });
         }
-        let _ = told.send(Told::Finer(read));
+        let _ = told.send(ArrivedPart::Finer(read));
         Ok(None)
     }
 
@@ -258,7 +256,7 @@ impl Comparing {
                 let is_asked = matches!(awaited, Awaited::Signature { writes_along: true, .. });
                 is_asked.then(|| Next::Say(Kind::Shift, shift.encode()))
             }
-            Came::Look(look) => Some(Next::Say(Kind::Look, look.encode())),
+            Came::FinerRange(look) => Some(Next::Say(Kind::FinerRange, look.encode())),
             Came::Early(id, bytes) => Some(Next::Early(id, bytes)),
         }
     }
@@ -304,7 +302,7 @@ impl Comparing {
         }
     }
 
-    fn start(&self, file: &Wanted, look: Look) {
+    fn start(&self, file: &Wanted, look: Pass) {
         let Wanted { id, place, follows, .. } = *file;
         // The threads live as long as this end.
         let _ = self.jobs.send(Job { id, place, name: file.name.clone(), follows, look });
@@ -322,14 +320,14 @@ pub(super) fn compare_files(
     for Job { id, place, name, follows, look } in jobs {
         let open = directories.read_file(place, &name, follows);
         let (plan, finer) = match look {
-            Look::First { sizes, told } => {
+            Pass::First { sizes, told } => {
                 let tell = |came| drop(out.send(came));
                 match open.and_then(|open| first(id, &open, sizes, &told, unsent, tell, cancel)) {
                     Ok((plan, finer)) => (Ok(plan), finer),
                     Err(error) => (Err(error), None),
                 }
             }
-            Look::Second(finer) => (Ok(second(open, *finer, cancel)), None),
+            Pass::Second(finer) => (Ok(second(open, *finer, cancel)), None),
         };
         if out.send(Came::Compared(Compared { id, plan, finer })).is_err() {
             return;
@@ -344,7 +342,7 @@ fn first(
     id: EntryId,
     open: &File,
     sizes: ChunkSizes,
-    told: &Receiver<Told>,
+    told: &Receiver<ArrivedPart>,
     unsent: &AtomicUsize,
     mut tell: impl FnMut(Came),
     cancel: &Cancel,
@@ -354,13 +352,13 @@ fn first(
     let is_stopped = || cancel.is_cancelled();
     let reader = Stretch::whole(open, is_stopped);
     let stretch = |bytes: Range<u64>| Ok(Stretch::of(open, bytes, is_stopped));
-    let early = sizes.finer().map(|finer| EarlyLooks::new(finer, unsent, stretch));
+    let early = sizes.finer().map(|finer| EarlyComparisons::new(finer, unsent, stretch));
     let come = compare(reader, sizes, told, early, |finding| {
         match finding {
             Finding::Shift(bytes) => tell(Came::Shift(Shift { id, bytes })),
-            Finding::Look { first, chunks } => {
+            Finding::FinerRange { first, chunks } => {
                 let sizes = sizes.finer().unwrap_or(sizes);
-                tell(Came::Look(LookAgain { id, sizes, first, chunks }));
+                tell(Came::FinerRange(FinerRange { id, sizes, first, chunks }));
             }
             Finding::Early(bytes) => tell(Came::Early(id, bytes)),
             Finding::Piece(piece) => pieces.push(piece),

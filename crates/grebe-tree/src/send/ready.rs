@@ -10,7 +10,7 @@ use crate::options::Options;
 use crate::send::job::{How, Wanted};
 
 /// Files that match `first`, then the others in order of the answers.
-pub(super) struct Ready {
+pub(super) struct ReadyFiles {
     patterns: Exclude,
     /// Descriptions of recordings precede their samples.
     is_progressive: bool,
@@ -21,7 +21,7 @@ pub(super) struct Ready {
     is_held: bool,
 }
 
-impl Ready {
+impl ReadyFiles {
     pub(super) fn new(options: &Options) -> Result<Self> {
         Ok(Self {
             patterns: Exclude::new(&options.first)?,
@@ -80,11 +80,11 @@ mod tests {
     use super::*;
     use crate::system::Directory;
 
-    fn ready(options: Options, names: &[&str]) -> (Ready, tempfile::TempDir) {
+    fn ready(options: Options, names: &[&str]) -> (ReadyFiles, tempfile::TempDir) {
         let root = tempfile::tempdir().unwrap();
         let directories = Directories::default();
         let top = directories.add_root(Directory::open(root.path()).unwrap(), b"");
-        let mut ready = Ready::new(&options).unwrap();
+        let mut ready = ReadyFiles::new(&options).unwrap();
         for (name, id) in names.iter().zip(0..) {
             let file = Wanted {
                 id,
@@ -101,7 +101,7 @@ mod tests {
         (ready, root)
     }
 
-    fn names(ready: &mut Ready) -> Vec<String> {
+    fn names(ready: &mut ReadyFiles) -> Vec<String> {
         std::iter::from_fn(|| ready.pop())
             .map(|(file, _)| String::from_utf8(file.name.into()).unwrap())
             .collect()

@@ -20,7 +20,7 @@ use crate::send::comparing::{Came, Comparing};
 use crate::send::frames::{Frames, HeldFrame};
 use crate::send::job::{Ended, How, Job, Outcome, Read, Wanted};
 use crate::send::reading::READ_AHEAD;
-use crate::send::ready::Ready;
+use crate::send::ready::ReadyFiles;
 use crate::wire::{
     EntryId, EntryKind, FILES_AHEAD, FrameWriter, GROUP_BYTES, Kind, Left, ListingWriter, Note, SenderEnd,
 };
@@ -45,7 +45,7 @@ pub(super) struct Sending<'a, W> {
     /// Listed files without an answer.
     unanswered: VecDeque<Wanted>,
     /// Files to read.
-    ready: Ready,
+    ready: ReadyFiles,
     /// Content of jobs, in sending order.
     running: VecDeque<Receiver<Read>>,
     running_files: usize,
@@ -111,7 +111,7 @@ impl<'a, W: Write> Sending<'a, W> {
             scanned: None,
             entries: 0,
             unanswered: VecDeque::new(),
-            ready: Ready::new(options)?,
+            ready: ReadyFiles::new(options)?,
             running: VecDeque::new(),
             running_files: 0,
             attribute_bytes: 0,

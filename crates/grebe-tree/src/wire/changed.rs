@@ -24,7 +24,7 @@ pub(crate) enum SignatureState {
     Whole,
     /// The existing file is unreadable, so the whole new one is wanted.
     Failed,
-    /// Finer chunks of the oldest open [request](Look); empty if not available.
+    /// Finer chunks of the oldest open [request](FinerRange); empty if not available.
     Finer,
 }
 
@@ -102,14 +102,14 @@ impl Refine {
 
 /// Request for finer chunks of one range while the signature is in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct FinerRange {
     pub(crate) id: EntryId,
     pub(crate) sizes: ChunkSizes,
     pub(crate) first: u32,
     pub(crate) chunks: u32,
 }
 
-impl Look {
+impl FinerRange {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.id);
@@ -252,8 +252,8 @@ mod tests {
             let stretches = piece.iter().map(|byte| (u32::from(*byte) << 20, u32::MAX - u32::from(*byte))).collect();
             let refine = Refine { id, sizes, stretches };
             prop_assert_eq!(Refine::decode(&refine.encode()).unwrap(), refine);
-            let look = Look { id, sizes, first: id as u32, chunks: (id >> 32) as u32 };
-            prop_assert_eq!(Look::decode(&look.encode()).unwrap(), look);
+            let look = FinerRange { id, sizes, first: id as u32, chunks: (id >> 32) as u32 };
+            prop_assert_eq!(FinerRange::decode(&look.encode()).unwrap(), look);
             let shift = Shift { id, bytes: id.rotate_left(7) as i64 };
             prop_assert_eq!(Shift::decode(&shift.encode()).unwrap(), shift);
             let mut end = 0;
@@ -271,7 +271,7 @@ mod tests {
         #[test]
         fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
-            let _ = (Shift::decode(&bytes), Look::decode(&bytes));
+            let _ = (Shift::decode(&bytes), FinerRange::decode(&bytes));
         }
     }
 

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone)]
-    enum Said {
+    enum Message {
         Whole(Vec<u8>, i64),
         Piece(u64, Vec<u8>),
         End(u64, i64),
@@ -283,38 +283,39 @@ mod tests {
         Block(u64),
     }
 
-    fn said() -> impl Strategy<Value = Vec<(EntryId, Said)>> {
+    fn said() -> impl Strategy<Value = Vec<(EntryId, Message)>> {
         let bytes = || prop::collection::vec(any::<u8>(), 0..300);
         let said = prop_oneof![
-            (bytes(), any::<i64>()).prop_map(|(content, later)| Said::Whole(content, later)),
-            (0..u64::MAX / 4, bytes()).prop_map(|(offset, content)| Said::Piece(offset, content)),
-            (0..u64::MAX / 2, any::<i64>()).prop_map(|(bytes, later)| Said::End(bytes, later)),
-            any::<bool>().prop_map(Said::Failed),
-            Just(Said::Restart),
-            any::<bool>().prop_map(Said::Compared),
-            Just(Said::Local),
-            (0..u64::MAX / 2, any::<u32>(), any::<u32>(), any::<[u8; HASH_BYTES]>())
-                .prop_map(|(offset, first, chunks, check)| Said::Copy(offset, Run { first, chunks, check })),
-            any::<u8>().prop_map(Said::Blocks),
-            any::<u64>().prop_map(Said::Block),
+            (bytes(), any::<i64>()).prop_map(|(content, later)| Message::Whole(content, later)),
+            (0..u64::MAX / 4, bytes()).prop_map(|(offset, content)| Message::Piece(offset, content)),
+            (0..u64::MAX / 2, any::<i64>()).prop_map(|(bytes, later)| Message::End(bytes, later)),
+            any::<bool>().prop_map(Message::Failed),
+            Just(Message::Restart),
+            any::<bool>().prop_map(Message::Compared),
+            Just(Message::Local),
+            (0..u64::MAX / 2, any::<u32>(), any::<u32>(), any::<[u8; HASH_BYTES]>()).prop_map(
+                |(offset, first, chunks, check)| Message::Copy(offset, Run { first, chunks, check })
+            ),
+            any::<u8>().prop_map(Message::Blocks),
+            any::<u64>().prop_map(Message::Block),
         ];
         prop::collection::vec((any::<EntryId>(), said), 0..20)
     }
 
-    fn write(said: &[(EntryId, Said)]) -> Vec<u8> {
+    fn write(said: &[(EntryId, Message)]) -> Vec<u8> {
         let mut writer = DataWriter::new(0);
         for (id, said) in said {
             match said {
-                Said::Whole(content, later) => writer.whole(*id, content, *later),
-                Said::Piece(offset, content) => writer.piece(*id, *offset, content),
-                Said::End(bytes, later) => writer.end(*id, *bytes, *later),
-                Said::Failed(is_changed) => writer.failed(*id, *is_changed),
-                Said::Restart => writer.restart(*id),
-                Said::Compared(is_same) => writer.compared(*id, *is_same),
-                Said::Local => writer.local(*id),
-                Said::Copy(offset, run) => writer.copy(*id, *offset, run),
-                Said::Blocks(log2) => writer.blocks(*id, (*log2).into()),
-                Said::Block(number) => writer.block(*id, *number),
+                Message::Whole(content, later) => writer.whole(*id, content, *later),
+                Message::Piece(offset, content) => writer.piece(*id, *offset, content),
+                Message::End(bytes, later) => writer.end(*id, *bytes, *later),
+                Message::Failed(is_changed) => writer.failed(*id, *is_changed),
+                Message::Restart => writer.restart(*id),
+                Message::Compared(is_same) => writer.compared(*id, *is_same),
+                Message::Local => writer.local(*id),
+                Message::Copy(offset, run) => writer.copy(*id, *offset, run),
+                Message::Blocks(log2) => writer.blocks(*id, (*log2).into()),
+                Message::Block(number) => writer.block(*id, *number),
             }
         }
         writer.finish()
@@ -328,25 +329,25 @@ mod tests {
             for (record, (id, said)) in frame.records.iter().zip(&said) {
                 prop_assert_eq!(record.id, *id);
                 match (&record.kind, said) {
-                    (RecordKind::Whole { content, later_ns }, Said::Whole(bytes, later)) => {
+                    (RecordKind::Whole { content, later_ns }, Message::Whole(bytes, later)) => {
                         prop_assert_eq!((&frame.body[content.clone()], later_ns), (&bytes[..], later));
                     }
-                    (RecordKind::Piece { offset, content }, Said::Piece(at, bytes)) => {
+                    (RecordKind::Piece { offset, content }, Message::Piece(at, bytes)) => {
                         prop_assert_eq!((offset, &frame.body[content.clone()]), (at, &bytes[..]));
                     }
-                    (RecordKind::End { bytes, later_ns }, Said::End(length, later)) => {
+                    (RecordKind::End { bytes, later_ns }, Message::End(length, later)) => {
                         prop_assert_eq!((bytes, later_ns), (length, later));
                     }
-                    (RecordKind::Failed { is_changed }, Said::Failed(changed)) => prop_assert_eq!(is_changed, changed),
-                    (RecordKind::Copy { offset, run }, Said::Copy(at, said)) => {
+                    (RecordKind::Failed { is_changed }, Message::Failed(changed)) => prop_assert_eq!(is_changed, changed),
+                    (RecordKind::Copy { offset, run }, Message::Copy(at, said)) => {
                         prop_assert_eq!((offset, run), (at, said));
                     }
-                    (RecordKind::Blocks { log2 }, Said::Blocks(said)) => prop_assert_eq!(*log2, u32::from(*said)),
-                    (RecordKind::Block { number }, Said::Block(said)) => prop_assert_eq!(number, said),
-                    (RecordKind::Restart, Said::Restart)
-                    | (RecordKind::Same, Said::Compared(true))
-                    | (RecordKind::Differs, Said::Compared(false))
-                    | (RecordKind::Local, Said::Local) => {}
+                    (RecordKind::Blocks { log2 }, Message::Blocks(said)) => prop_assert_eq!(*log2, u32::from(*said)),
+                    (RecordKind::Block { number }, Message::Block(said)) => prop_assert_eq!(number, said),
+                    (RecordKind::Restart, Message::Restart)
+                    | (RecordKind::Same, Message::Compared(true))
+                    | (RecordKind::Differs, Message::Compared(false))
+                    | (RecordKind::Local, Message::Local) => {}
                     other => prop_assert!(false, "{other:?}"),
                 }
             }
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn every_changed_byte_is_noticed() {
-        let good = write(&[(3, Said::Whole(b"content".to_vec(), 0)), (4, Said::Restart)]);
+        let good = write(&[(3, Message::Whole(b"content".to_vec(), 0)), (4, Message::Restart)]);
         for at in 0..good.len() {
             let mut body = good.clone();
             body[at] ^= 0x10;

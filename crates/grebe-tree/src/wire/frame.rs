@@ -36,7 +36,7 @@ pub(crate) enum Kind {
     /// From the sender: offset of the basis in the new file.
     Shift = 14,
     /// From the sender: request for finer chunks of one range at once.
-    Look = 15,
+    FinerRange = 15,
     /// From a sender without a login: its offer.
     Offer = 16,
     /// From the receiver: acceptance of the offer.
@@ -60,7 +60,7 @@ impl Kind {
             12 => Self::Left,
             13 => Self::Want,
             14 => Self::Shift,
-            15 => Self::Look,
+            15 => Self::FinerRange,
             16 => Self::Offer,
             17 => Self::Taken,
             _ => return Err(Error::Malformed { what: "a message of an unknown kind" }),

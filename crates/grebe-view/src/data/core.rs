@@ -7,14 +7,14 @@ use std::sync::Arc;
 use grebe_frame::{AnnotationEdit, Arrival, Batch, Description, Frame, Gap, Header, StreamTracker};
 use grebe_scope::Error as ScopeError;
 
+use crate::data::descriptions::{Change, ChangeMark, Descriptions};
 use crate::data::extract::{Extract, WantedExtract};
 use crate::data::history::{History, Viewer, history_for};
-use crate::data::look::Moment;
 use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::picture::{GapMark, Picture, StreamInfo};
+use crate::data::picture_series::Moment;
 use crate::data::recorded;
 use crate::data::recording::Recording;
-use crate::data::told::{Change, ChangeMark, Told};
 use crate::data::viewport::{Viewport, default_span};
 
 /// Keeps the history of one stream within a budget, and answers viewports.
@@ -26,7 +26,7 @@ pub struct ScopeCore {
     tracker: StreamTracker,
     history: Option<Box<dyn History>>,
     stream: Option<StreamInfo>,
-    told: Told,
+    told: Descriptions,
     /// The description that the history knows.
     described: Option<Arc<Description>>,
     /// The last gaps, oldest first, and the number of the next.
@@ -61,7 +61,7 @@ impl ScopeCore {
             block_samples: 0,
             generator_drops: outline.missing_samples(),
         };
-        let told = Told::of(&outline.descriptions, &outline.annotations);
+        let told = Descriptions::of(&outline.descriptions, &outline.annotations);
         let history = recorded::history_for(recording)?;
         Ok(ScopeCore {
             history: Some(history),

@@ -5,9 +5,9 @@ use std::ops::Range;
 use grebe_frame::{Description, Header, SampleFormat, StreamAnnotation};
 use grebe_scope::Scale;
 
+use crate::data::descriptions::Descriptions;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::samples::Kind;
-use crate::data::told::Told;
 use crate::data::tracks::{Runs, Tracks};
 
 /// Samples of all channels, as far as the history still holds them.
@@ -119,7 +119,7 @@ impl Extract {
     }
 
     /// Adds the descriptions of the samples.
-    pub(crate) fn told(mut self, told: &Told, newest: &Header) -> Extract {
+    pub(crate) fn told(mut self, told: &Descriptions, newest: &Header) -> Extract {
         let indices =
             |run: &ExtractRun| run.first_sample_index..run.first_sample_index + run.samples.len() as u64;
         let runs: Vec<_> = self.runs.iter().map(indices).collect();

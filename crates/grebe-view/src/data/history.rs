@@ -7,8 +7,8 @@ use grebe_scope::{Error as ScopeError, Value};
 
 use crate::data::columns::Extent;
 use crate::data::extract::{Extract, ExtractSamples, WantedExtract};
-use crate::data::look::{Look, Moment};
 use crate::data::picture::Picture;
+use crate::data::picture_series::{Moment, PictureSeries};
 use crate::data::samples::{self, Kind};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
@@ -71,7 +71,7 @@ pub(crate) fn history_for(
 #[derive(Debug)]
 pub(super) struct Kept<K: Kind> {
     pub(super) tracks: Tracks<K>,
-    looks: Vec<(Viewer, Look<K>)>,
+    looks: Vec<(Viewer, PictureSeries<K>)>,
     /// Maximum memory for the trigger records of all viewers.
     record_bytes_max: usize,
 }
@@ -87,9 +87,9 @@ impl<K: Kind> Kept<K> {
     }
 
     /// The state of a viewer, beside the shared samples.
-    pub(super) fn look(&mut self, viewer: Viewer) -> (&Tracks<K>, &mut Look<K>) {
+    pub(super) fn look(&mut self, viewer: Viewer) -> (&Tracks<K>, &mut PictureSeries<K>) {
         let place = self.looks.iter().position(|(it, _)| *it == viewer).unwrap_or_else(|| {
-            self.looks.push((viewer, Look::default()));
+            self.looks.push((viewer, PictureSeries::default()));
             self.looks.len() - 1
         });
         let others = self.looks.iter().filter(|(it, _)| *it != viewer).map(|(_, look)| look.record_bytes());

@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for LaneId {
 
 /// The visible channels, and the visible parts of complex channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "ShownLanes", into = "ShownLanes")]
+#[serde(from = "LaneNames", into = "LaneNames")]
 pub struct LaneMask {
     channels: [u64; CHANNELS_MAX / 64],
     parts: u8,
@@ -164,7 +164,7 @@ pub struct LaneMask {
 
 /// A [`LaneMask`] by names: its channels, unless all are shown, and its parts.
 #[derive(Serialize, Deserialize)]
-struct ShownLanes {
+struct LaneNames {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channels: Option<Vec<usize>>,
     #[serde(default = "usual_parts")]
@@ -172,21 +172,21 @@ struct ShownLanes {
 }
 
 fn usual_parts() -> Vec<Part> {
-    ShownLanes::from(LaneMask::ALL).parts
+    LaneNames::from(LaneMask::ALL).parts
 }
 
-impl From<LaneMask> for ShownLanes {
-    fn from(lanes: LaneMask) -> ShownLanes {
+impl From<LaneMask> for LaneNames {
+    fn from(lanes: LaneMask) -> LaneNames {
         let channels: Vec<usize> = (0..CHANNELS_MAX).filter(|&it| lanes.has_channel(it)).collect();
-        ShownLanes {
+        LaneNames {
             channels: (channels.len() < CHANNELS_MAX).then_some(channels),
             parts: Part::COMPLEX.into_iter().filter(|&part| lanes.has_part(part)).collect(),
         }
     }
 }
 
-impl From<ShownLanes> for LaneMask {
-    fn from(shown: ShownLanes) -> LaneMask {
+impl From<LaneNames> for LaneMask {
+    fn from(shown: LaneNames) -> LaneMask {
         let mut lanes = LaneMask::ALL;
         if let Some(mut channels) = shown.channels {
             channels.retain(|&it| it < CHANNELS_MAX);

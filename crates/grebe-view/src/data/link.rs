@@ -366,14 +366,14 @@ impl Seat {
 
 /// Stands in for a data side whose samples are on another host, and arrive as pictures.
 #[derive(Debug)]
-pub(crate) struct FarSide(ScopeLink);
+pub(crate) struct RemoteSide(ScopeLink);
 
-impl FarSide {
+impl RemoteSide {
     /// Creates the stand-in and the link of its front end. `wake` is called for each request.
-    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> (FarSide, ScopeLink) {
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> (RemoteSide, ScopeLink) {
         let link = ScopeLink::new(Arc::default());
         let _ = link.own.viewers.data_side.set(Box::new(wake));
-        (FarSide(link.clone()), link)
+        (RemoteSide(link.clone()), link)
     }
 
     /// The viewport, if it changed since the last call.

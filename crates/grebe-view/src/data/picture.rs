@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::annotations::AnnotationList;
 use crate::data::axis::AxisPoint;
+use crate::data::descriptions::ChangeMark;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::LaneMeasurements;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
 use crate::data::signal::SignalMeasurements;
 use crate::data::spectrum::SpectrumView;
-use crate::data::told::ChangeMark;
 use crate::data::trigger::TriggerView;
 use crate::data::viewport::Viewport;
 use crate::data::xy::XyView;

@@ -5,7 +5,7 @@ use grebe_scope::{Engineering, Quantity, Slope, step_125_up};
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode};
-use crate::model::open::Asked;
+use crate::model::open::ExtractReason;
 use crate::model::view_model::ViewModel;
 
 /// Measurements of a lane.
@@ -21,7 +21,7 @@ impl ViewModel {
     /// Requests the newest samples; the settings follow when they arrive.
     pub(super) fn begin_autoset(&mut self, samples: u64) {
         let next = self.seen.picture.next_index;
-        self.open.asked = Some(Asked::Autoset { samples });
+        self.open.asked = Some(ExtractReason::Autoset { samples });
         self.link.request_extract(next.saturating_sub(samples)..next);
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Open {
     /// Whether the source's controls are open, in front ends with a panel for them.
     pub(crate) is_source_open: bool,
     /// Purpose of the requested samples.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<ExtractReason>,
     /// Scroll positions of the help, in lines, and of the tables below the traces, in pages.
     pub(crate) help_from: usize,
     pub(crate) table_page: usize,
@@ -82,7 +82,7 @@ pub(crate) struct Prompt {
 
 /// Purpose of requested samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum ExtractReason {
     Save(SaveWhat),
     Autoset {
         /// Number of the newest samples.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use grebe_scope::{Quantity, Running};
 
+use crate::data::descriptions::Descriptions;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
-use crate::data::told::Told;
 use crate::model::action::SaveWhat;
-use crate::model::open::Asked;
+use crate::model::open::ExtractReason;
 use crate::model::readout::unit_of;
 use crate::model::seen::stream_words::utc_name;
 use crate::model::view_model::ViewModel;
@@ -39,7 +39,7 @@ impl ViewModel {
             }
             SaveWhat::Last | SaveWhat::Screen => self.begin_keep(what),
             SaveWhat::Samples | SaveWhat::Recording => {
-                self.open.asked = Some(Asked::Save(what));
+                self.open.asked = Some(ExtractReason::Save(what));
                 let (left, right) =
                     (self.seen.picture.left_index.max(0.0), self.seen.picture.right_index().max(0.0));
                 self.link.request_extract(left as u64..right as u64);
@@ -81,7 +81,7 @@ impl ViewModel {
             return Cow::Borrowed(extract);
         }
         let annotations: Vec<_> = self.seen.picture.annotations.iter().map(|it| (**it).clone()).collect();
-        let told = Told::of(self.seen.picture.description.as_slice(), &annotations);
+        let told = Descriptions::of(self.seen.picture.description.as_slice(), &annotations);
         Cow::Owned(extract.clone().told(&told, &self.seen.picture.newest_header()))
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use grebe_flow::monotonic_ns;
 use grebe_scope::{Engineering, Slope};
 
-use super::open::Asked;
+use super::open::ExtractReason;
 use super::seen::hud::{self, DC, Hud, RunState, TriggerWords};
 use super::trigger_time::time_words;
 use super::view_model::ViewModel;
@@ -73,8 +73,8 @@ impl ViewModel {
     fn take_samples(&mut self) -> bool {
         let Some(extract) = self.link.take_extract() else { return false };
         match self.open.asked.take() {
-            Some(Asked::Save(what)) => self.end_save(what, &extract),
-            Some(Asked::Autoset { samples }) => self.end_autoset(&extract, samples),
+            Some(ExtractReason::Save(what)) => self.end_save(what, &extract),
+            Some(ExtractReason::Autoset { samples }) => self.end_autoset(&extract, samples),
             None => return false,
         }
         true

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::asked::Sizes;
+use super::requests::Sizes;
 use crate::data::lane::LaneId;
 use crate::data::viewport::{longer_span, shorter_span};
 use crate::model::lane_ticks::{LaneTicks, chip_words};

@@ -3,8 +3,8 @@
 use grebe_scope::Ticks;
 use serde::Serialize;
 
-use super::asked::Sizes;
 use super::drawn::rounded;
+use super::requests::Sizes;
 use crate::data::lane::LaneId;
 use crate::model::bars::{spectrum_controls, waterfall_controls, xy_controls};
 use crate::model::vertical::ValueRange;

@@ -7,18 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::asked::{Deed, Numbered, Said, Sizes, bounded};
 use super::drawn::Drawn;
 use super::panes::xy_cells;
+use super::requests::{Deed, Numbered, PageRequest, Sizes, bounded};
 use super::view::{restore, view_of};
 use super::words::Words;
 use crate::data::extract::WantedExtract;
 use crate::data::finding::{Finder, Finding};
-use crate::data::link::{FarSide, ScopeLink};
+use crate::data::link::{RemoteSide, ScopeLink};
 use crate::data::status::SourceStatus;
-use crate::far::asked::bounded as bounded_viewport;
-use crate::far::items::SAMPLES_MAX;
-use crate::far::{ChannelMeaning, FarMessage, FarOffer, FarSession, Greeting, Refusal, Right};
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
 use crate::model::keeper::Annotator;
@@ -28,13 +25,16 @@ use crate::model::options::{Opened, SourceMenu};
 use crate::model::view_model::ViewModel;
 use crate::model::widget::Press;
 use crate::png;
+use crate::remote::items::SAMPLES_MAX;
+use crate::remote::requests::bounded as bounded_viewport;
+use crate::remote::{ChannelMeaning, Greeting, Refusal, Right, ScopeMessage, ScopeOffer, ViewerSession};
 
 /// The session of an accepted page.
 pub struct PageSession {
     /// Carries pictures and pieces.
-    far: FarSession,
+    far: ViewerSession,
     /// The model's scope, as the model sees it.
-    side: FarSide,
+    side: RemoteSide,
     model: ViewModel,
     sizes: Sizes,
     hover: Option<f64>,
@@ -44,7 +44,7 @@ pub struct PageSession {
     /// All texts sent so far, by key.
     told: Map<String, Value>,
     view: String,
-    outgoing: VecDeque<FarMessage>,
+    outgoing: VecDeque<ScopeMessage>,
     /// Whether an action waits for its visible effect.
     is_urgent: bool,
     status_ns: u64,
@@ -73,11 +73,11 @@ impl PageSession {
     pub fn new(
         link: ScopeLink,
         greeting: &Greeting,
-        offer: &FarOffer,
+        offer: &ScopeOffer,
         right: Right,
         now_ns: u64,
     ) -> PageSession {
-        let (side, here) = FarSide::new(|| {});
+        let (side, here) = RemoteSide::new(|| {});
         let there = link.clone();
         here.on_picture(move || there.wake());
         let shared = Arc::new(Shared::default());
@@ -85,7 +85,7 @@ impl PageSession {
         let mut model = ViewModel::new(here, options, png::encode);
         let page = greeting.page.clone().unwrap_or_default();
         restore(&mut model, &page.view, page.is_light);
-        let far = FarSession::of_pictures(link, greeting, offer, right, now_ns);
+        let far = ViewerSession::of_pictures(link, greeting, offer, right, now_ns);
         let mut session = PageSession {
             far,
             side,
@@ -106,7 +106,7 @@ impl PageSession {
             "source": greeting.source,
             "keys": keys(),
         }});
-        session.outgoing.push_back(FarMessage::Text(welcome.to_string()));
+        session.outgoing.push_back(ScopeMessage::Text(welcome.to_string()));
         session
     }
 
@@ -119,9 +119,9 @@ impl PageSession {
         *lock(&self.shared.now_ns) = now_ns;
         let said = serde_json::from_str(text);
         match said.map_err(|error| Refusal(format!("a message was not understood: {error}")))? {
-            Said::Ack(number) => self.far.acknowledged(number, now_ns)?,
-            Said::Ping { at } => self.far.pong(at, now_ns),
-            Said::Do(Numbered { number, what }) => {
+            PageRequest::Ack(number) => self.far.acknowledged(number, now_ns)?,
+            PageRequest::Ping { at } => self.far.pong(at, now_ns),
+            PageRequest::Do(Numbered { number, what }) => {
                 self.done = self.done.max(number);
                 self.do_it(what);
                 self.is_urgent = true;
@@ -138,7 +138,7 @@ impl PageSession {
 
     /// The next message to send. Call it until `None`: after each message, each wake-up of the link, and at
     /// [`wake_ns`](PageSession::wake_ns). `status` returns the state of the source.
-    pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<FarMessage> {
+    pub fn next(&mut self, now_ns: u64, status: impl FnOnce() -> SourceStatus) -> Option<ScopeMessage> {
         *lock(&self.shared.now_ns) = now_ns;
         if self.status_ns == 0 || now_ns.saturating_sub(self.status_ns) >= STATUS_INTERVAL_NS {
             *lock(&self.shared.status) = status();
@@ -149,15 +149,15 @@ impl PageSession {
         }
         self.exchange();
         match self.far.next(now_ns, SourceStatus::default) {
-            Some(FarMessage::Binary(bytes)) => {
-                let Some(picture) = self.far.take_shown() else { return Some(FarMessage::Binary(bytes)) };
+            Some(ScopeMessage::Binary(bytes)) => {
+                let Some(picture) = self.far.take_shown() else { return Some(ScopeMessage::Binary(bytes)) };
                 self.side.show(picture);
                 self.model.refresh();
                 let words = self.words(now_ns);
                 self.exchange();
                 // Axes and scales go before their picture.
-                self.outgoing.extend(words.is_some().then(|| FarMessage::Binary(bytes.clone())));
-                Some(words.unwrap_or(FarMessage::Binary(bytes)))
+                self.outgoing.extend(words.is_some().then(|| ScopeMessage::Binary(bytes.clone())));
+                Some(words.unwrap_or(ScopeMessage::Binary(bytes)))
             }
             Some(text) => Some(text),
             None => self.words_alone(now_ns).or_else(|| self.file(now_ns)).or_else(|| self.go()),
@@ -272,7 +272,7 @@ impl PageSession {
     }
 
     /// The texts to send before a picture: always those that columns need, the rest when it is due.
-    fn words(&mut self, now_ns: u64) -> Option<FarMessage> {
+    fn words(&mut self, now_ns: u64) -> Option<ScopeMessage> {
         let mut keys = keys_of(&Drawn::of(&mut self.model, &self.sizes));
         let is_due = self.is_urgent || now_ns >= self.far.told_due_ns(now_ns);
         if is_due {
@@ -300,10 +300,10 @@ impl PageSession {
         if is_due {
             self.far.note_words(text.len(), now_ns);
         }
-        Some(FarMessage::Text(text))
+        Some(ScopeMessage::Text(text))
     }
 
-    fn words_alone(&mut self, now_ns: u64) -> Option<FarMessage> {
+    fn words_alone(&mut self, now_ns: u64) -> Option<ScopeMessage> {
         if !self.is_urgent && now_ns < self.far.told_due_ns(now_ns) {
             return None;
         }
@@ -311,19 +311,19 @@ impl PageSession {
         self.words(now_ns)
     }
 
-    fn file(&mut self, now_ns: u64) -> Option<FarMessage> {
+    fn file(&mut self, now_ns: u64) -> Option<ScopeMessage> {
         let (name, content) = lock(&self.shared.files).pop_front()?;
         Some(self.far.file(&name, &content, now_ns))
     }
 
-    fn go(&mut self) -> Option<FarMessage> {
+    fn go(&mut self) -> Option<ScopeMessage> {
         let place = lock(&self.shared.goes_to).take()?;
-        Some(FarMessage::Text(json!({"go": {"source": place.saturating_add(1)}}).to_string()))
+        Some(ScopeMessage::Text(json!({"go": {"source": place.saturating_add(1)}}).to_string()))
     }
 }
 
 /// The model's options: they define the rights of this page.
-fn options(greeting: &Greeting, offer: &FarOffer, right: Right, shared: &Arc<Shared>) -> ViewOptions {
+fn options(greeting: &Greeting, offer: &ScopeOffer, right: Right, shared: &Arc<Shared>) -> ViewOptions {
     let status = Arc::clone(shared);
     let mut options = ViewOptions::new(move || lock(&status.status).clone());
     options.initial.channels = offer.channels.iter().map(setup_of).collect();

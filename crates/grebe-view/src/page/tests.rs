@@ -11,10 +11,12 @@ use super::PageSession;
 use crate::data::feed::ScopeFeed;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
-use crate::far::{ChannelMeaning, FarMessage, FarOffer, Right, SharedControls, SourceControls, greeting};
 use crate::model::generator::GeneratorRemote;
 use crate::model::options::ViewOptions;
 use crate::model::view_model::ViewModel;
+use crate::remote::{
+    ChannelMeaning, Right, ScopeMessage, ScopeOffer, SharedControls, SourceControls, greeting,
+};
 use crate::testing::sine_batch;
 
 /// A page, with its received messages.
@@ -50,12 +52,12 @@ fn page_of(
     let hello = json!({"hello": {"protocol": 1, "token": "", "page": {"view": view, "is_light": true}}});
     let greeting = greeting(&hello.to_string()).unwrap();
     assert!(greeting.is_page());
-    let offer = FarOffer {
+    let offer = ScopeOffer {
         name: "udp://:5000".into(),
         channels: vec![meaning],
         controls,
         sources: vec!["one".into(), "two".into()],
-        ..FarOffer::default()
+        ..ScopeOffer::default()
     };
     let session = PageSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
     Page {
@@ -93,8 +95,8 @@ impl Page {
         let status = || SourceStatus { name: "udp://:5000".into(), ..SourceStatus::default() };
         while let Some(message) = self.session.next(monotonic_ns(), status) {
             match message {
-                FarMessage::Text(text) => self.hear(&serde_json::from_str(&text).unwrap()),
-                FarMessage::Binary(bytes) => {
+                ScopeMessage::Text(text) => self.hear(&serde_json::from_str(&text).unwrap()),
+                ScopeMessage::Binary(bytes) => {
                     self.binary += 1;
                     if bytes[0] == 1 {
                         self.pictures += 1;

@@ -3,8 +3,8 @@
 use grebe_scope::Engineering;
 use serde::Serialize;
 
-use super::asked::Sizes;
 use super::panes::{Spectrum, Waterfall, Xy};
+use super::requests::Sizes;
 use crate::data::picture::LaneColumns;
 use crate::data::trigger::TriggerState;
 use crate::model::action::{Action, SaveWhat};

@@ -16,7 +16,7 @@ impl ScopePanes {
         layout.set_visible(Pane::Waterfall, show.waterfall);
         layout.set_visible(Pane::Xy, show.xy);
         ui.scope_builder(UiBuilder::new().max_rect(area), |ui| {
-            layout.tree.ui(&mut Shown(self), ui);
+            layout.tree.ui(&mut TileBehavior(self), ui);
         });
         self.layout = Some(layout);
     }
@@ -49,9 +49,9 @@ impl ScopePanes {
     }
 }
 
-struct Shown<'a>(&'a mut ScopePanes);
+struct TileBehavior<'a>(&'a mut ScopePanes);
 
-impl Behavior<Pane> for Shown<'_> {
+impl Behavior<Pane> for TileBehavior<'_> {
     fn pane_ui(&mut self, ui: &mut egui::Ui, _: TileId, pane: &mut Pane) -> UiResponse {
         match pane {
             Pane::Traces => {

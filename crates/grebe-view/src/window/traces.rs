@@ -15,7 +15,7 @@ use crate::model::seen::hud::RunState;
 use crate::model::vertical::ValueRange;
 
 /// A lane with its data and its look.
-struct ShownLane<'a> {
+struct LaneTrace<'a> {
     id: LaneId,
     lane: Lane<'a>,
     setup: ChannelSetup,
@@ -41,7 +41,7 @@ impl ScopePanes {
         }
     }
 
-    fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<ShownLane<'a>> {
+    fn channel_lanes<'a>(&'a self, plot: Rect, ranges: &[ValueRange]) -> Vec<LaneTrace<'a>> {
         let (is_overlay, front) = (self.model.controls.show.overlay, self.model.front_lane());
         let channels = self.model.seen.picture.lanes.iter().zip(ranges).enumerate();
         let lane = |(place, (data, &range)): (usize, (&'a LaneColumns, &ValueRange))| {
@@ -55,7 +55,7 @@ impl ScopePanes {
                 if is_overlay { 0 } else { place },
                 if is_overlay { 1 } else { ranges.len() },
             );
-            ShownLane {
+            LaneTrace {
                 id: data.lane,
                 lane: Lane {
                     rect,
@@ -78,7 +78,7 @@ impl ScopePanes {
     fn paint_lanes(
         &self,
         ui: &egui::Ui,
-        lanes: &[ShownLane<'_>],
+        lanes: &[LaneTrace<'_>],
         area: Rect,
         pixels_per_point: f32,
     ) -> Vec<Rect> {
@@ -87,14 +87,14 @@ impl ScopePanes {
         let divisions: Vec<f32> =
             divisions.values().map(|value| ((value - start) / (end - start)) as f32).collect();
         let mut painter = LanePainter::new(area, pixels_per_point, &theme);
-        for ShownLane { lane, ticks, .. } in lanes.iter().filter(|lane| lane.has_grid) {
+        for LaneTrace { lane, ticks, .. } in lanes.iter().filter(|lane| lane.has_grid) {
             painter.grid(lane, &ticks.lines, &divisions);
             painter.losses(lane);
         }
         let is_persistent = self.has_persistence();
         let front = self.model.front_lane();
         let behind = lanes.iter().enumerate().filter(|(place, _)| *place != front).map(|(_, lane)| lane);
-        for ShownLane { id, lane, .. } in behind.chain(lanes.get(front)) {
+        for LaneTrace { id, lane, .. } in behind.chain(lanes.get(front)) {
             // The math lane has no density, because it is computed again for each picture.
             if !is_persistent || id.is_math() {
                 painter.trace(lane);
@@ -109,11 +109,11 @@ impl ScopePanes {
     }
 
     /// Draws labels of the value axes and names of the lanes; returns the clicked lane.
-    fn name_lanes(&self, ui: &egui::Ui, lanes: &[ShownLane<'_>]) -> Option<LaneId> {
+    fn name_lanes(&self, ui: &egui::Ui, lanes: &[LaneTrace<'_>]) -> Option<LaneId> {
         let theme = self.theme();
         let mut clicked = None;
         let mut chip_left = 6.0;
-        for ShownLane { id, lane, setup, ticks, is_clipped, has_grid } in lanes {
+        for LaneTrace { id, lane, setup, ticks, is_clipped, has_grid } in lanes {
             if *has_grid {
                 level_labels(ui, &theme, lane.rect, lane.range, &ticks.labels, &setup.unit);
             }

@@ -83,11 +83,11 @@ impl Live {
 struct Charts {
     terminal: Terminal<CrosstermBackend<Stderr>>,
     lines: Lines,
-    shown: Shown,
+    shown: Footer,
 }
 
 /// Content below the table.
-struct Shown {
+struct Footer {
     began: Instant,
     part: String,
     trains: [Vec<TrainResult>; 2],
@@ -100,7 +100,7 @@ impl Charts {
         }
         let options = TerminalOptions { viewport: Viewport::Inline(HEIGHT) };
         let terminal = Terminal::with_options(CrosstermBackend::new(stderr()), options).ok()?;
-        Some(Self { terminal, lines: Lines::default(), shown: Shown::new() })
+        Some(Self { terminal, lines: Lines::default(), shown: Footer::new() })
     }
 
     fn show(&mut self, event: &ProbeEvent) {
@@ -119,7 +119,8 @@ impl Charts {
     }
 
     fn end(mut self) {
-        let shown = std::mem::replace(&mut self.shown, Shown { trains: Default::default(), ..Shown::new() });
+        let shown =
+            std::mem::replace(&mut self.shown, Footer { trains: Default::default(), ..Footer::new() });
         if shown.trains.iter().any(|trains| trains.len() > 1) {
             self.above(CHARTS, |buffer| shown.charts(buffer.area, buffer));
         }
@@ -151,7 +152,7 @@ impl Charts {
     }
 }
 
-impl Shown {
+impl Footer {
     fn new() -> Self {
         Self { began: Instant::now(), part: String::new(), trains: Default::default() }
     }
@@ -235,7 +236,7 @@ mod tests {
     #[test]
     fn charts_of_both_directions_fit_a_small_terminal() {
         let trains = [vec![train(1.0, 30e6), train(2.0, 60e6)], vec![train(3.0, 30e6), train(4.0, 50e6)]];
-        let shown = Shown { trains, ..Shown::new() };
+        let shown = Footer { trains, ..Footer::new() };
         for (width, height) in [(80, CHARTS), (200, CHARTS), (10, 2), (1, 1)] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
             shown.charts(buffer.area, &mut buffer);

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use anyhow::{Context as _, Result};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, SourceOptions, Uri, open_source};
-use grebe_view::{ChannelMeaning, FarOffer, SharedControls, SourceControls};
+use grebe_view::{ChannelMeaning, ScopeOffer, SharedControls, SourceControls};
 
 use crate::cli::Serve;
 use crate::command::view::settings::setups;
@@ -39,9 +39,9 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
 }
 
 /// Offer of a source to viewers.
-pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
+pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<ScopeOffer> {
     let channels = setups(&options.labels)?.into_iter();
-    Ok(FarOffer {
+    Ok(ScopeOffer {
         name: shown.show.name.clone(),
         program: concat!("grebe ", env!("CARGO_PKG_VERSION")).to_owned(),
         channels: channels
@@ -49,7 +49,7 @@ pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<FarOffer> {
             .collect(),
         controls: controls(shown),
         finder: shown.show.finder.clone(),
-        ..FarOffer::default()
+        ..ScopeOffer::default()
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use grebe_remote::{Channel, Config, Error, Hello, Meet, Remote, Settings};
-use grebe_serve::{FarPipes, FarViewer, NoPipes, connect, view_pipe};
+use grebe_serve::{NoPipes, RemoteViewer, ServerPipes, connect, view_pipe};
 use grebe_stages::Uri;
 use grebe_view::{Annotator, ChannelSetup, ScopeLink, SourceMenu, ViewOptions};
 
@@ -34,7 +34,7 @@ pub(super) fn run(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Res
 /// Connections to remote sources, as long as one is shown.
 struct Connections {
     options: View,
-    open: Mutex<Vec<FarViewer>>,
+    open: Mutex<Vec<RemoteViewer>>,
 }
 
 impl Connections {
@@ -52,7 +52,7 @@ impl Connections {
     fn menu(
         self: &Arc<Self>,
         place: &ViewTarget,
-        viewer: &FarViewer,
+        viewer: &RemoteViewer,
         followers: &Followers,
     ) -> Option<SourceMenu> {
         let ViewTarget::Served(address) = place else { return None };
@@ -126,7 +126,7 @@ fn refuse(options: &View, here: &[Uri], elsewhere: &[ViewTarget]) -> Result<()> 
     Ok(())
 }
 
-fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &View) -> Result<Shown> {
+fn look(link: ScopeLink, viewer: &mut RemoteViewer, place: &ViewTarget, options: &View) -> Result<Shown> {
     let name = place.to_string();
     let controls = viewer.take_controls();
     let mut initial = initial(options)?;
@@ -154,8 +154,8 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &V
         far: Mutex::new(viewer.take_status()),
         generator: Mutex::new(controls.generator),
         receiver: Mutex::new(controls.receiver),
-        far_keeper: Mutex::new(controls.keeper),
-        far_annotator: Mutex::new(Some(controls.annotator.unwrap_or_else(Annotator::refusing))),
+        remote_keeper: Mutex::new(controls.keeper),
+        remote_annotator: Mutex::new(Some(controls.annotator.unwrap_or_else(Annotator::refusing))),
         finder: viewer.finder().cloned(),
         name,
         ..Show::default()
@@ -164,7 +164,7 @@ fn look(link: ScopeLink, viewer: &mut FarViewer, place: &ViewTarget, options: &V
 }
 
 /// Connects to a target. Pictures arrive while the viewer exists.
-fn open(place: &ViewTarget, options: &View) -> Result<(ScopeLink, FarViewer)> {
+fn open(place: &ViewTarget, options: &View) -> Result<(ScopeLink, RemoteViewer)> {
     let program = concat!("grebe ", env!("CARGO_PKG_VERSION"));
     match place {
         ViewTarget::Local(uri) => bail!("{uri} is local"),
@@ -195,7 +195,11 @@ fn open(place: &ViewTarget, options: &View) -> Result<(ScopeLink, FarViewer)> {
 }
 
 /// Starts a server and waits until it is ready, without a timeout because `ssh` may prompt for a password.
-fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) -> Result<FarPipes, Error> {
+fn start(
+    settings: &Settings,
+    task: &ShowTask,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<ServerPipes, Error> {
     let hello = Hello::new(&SHOWS, Meet::Here, settings.terms(), task);
     let mut remote = Remote::start(settings, &SHOWS, &hello, is_cancelled)?;
     let Channel { reader, writer, .. } = remote.over_ssh()?;
@@ -208,7 +212,7 @@ fn start(settings: &Settings, task: &ShowTask, is_cancelled: &dyn Fn() -> bool) 
         }
         remote.last_line()
     };
-    Ok(FarPipes { input: reader, output: writer, end: Box::new(end) })
+    Ok(ServerPipes { input: reader, output: writer, end: Box::new(end) })
 }
 
 const PICTURES_PER_S: f64 = 60.0;

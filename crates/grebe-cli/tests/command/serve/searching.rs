@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_scope::Scale;
-use grebe_serve::{FarViewer, connect};
+use grebe_serve::{RemoteViewer, connect};
 use grebe_view::{Finding, FoundEvent, ScopeLink, Sought};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use super::served::{Served, serve};
 use crate::support::{Good, example, run, text};
 
 /// Events that a remote viewer finds on a server, and the outcome of the search.
-fn found(viewer: &FarViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>, String) {
+fn found(viewer: &RemoteViewer, words: &str, scales: &[Scale]) -> (Vec<FoundEvent>, String) {
     let finding = viewer.finder().unwrap().find(Sought { words: words.into(), scales: scales.to_vec() });
     let (began, mut events) = (Instant::now(), Vec::new());
     loop {
@@ -45,7 +45,7 @@ fn found_beside(recording: &str, words: &str) -> Vec<FoundEvent> {
     text(&said.stdout).lines().map(of).collect()
 }
 
-fn look(served: &Served) -> (ScopeLink, FarViewer) {
+fn look(served: &Served) -> (ScopeLink, RemoteViewer) {
     connect(&served.link.parse().unwrap(), "a test", 60.0, || false).unwrap()
 }
 

@@ -25,7 +25,7 @@ use super::connect::{self, Fallback, LOOK_AT_DOOR_EVERY};
 use super::finding::{Found, find};
 use super::rendezvous::Rendezvous;
 use super::route::Route;
-use super::tcp::{Heard, TcpDoor};
+use super::tcp::{TcpDoor, TcpPacket};
 use super::{Notice, Transport};
 use crate::error::{Error, Result};
 use crate::io::{ArrivalTimes, Clock, unix_s};
@@ -263,13 +263,13 @@ impl Answering {
         None
     }
 
-    fn take_by_tcp(&mut self, arrived_us: u64, packet: &mut [u8]) -> Heard {
+    fn take_by_tcp(&mut self, arrived_us: u64, packet: &mut [u8]) -> TcpPacket {
         if let Ok(reply) = self.responder.on_init(packet) {
-            return Heard::Question(reply.to_vec());
+            return TcpPacket::Question(reply.to_vec());
         }
         // The TCP connection itself identifies the sender.
         self.open(arrived_us, SocketAddr::from(([0; 4], 0)), packet);
-        if self.found.is_some() { Heard::Peer } else { Heard::Nothing }
+        if self.found.is_some() { TcpPacket::Peer } else { TcpPacket::Nothing }
     }
 
     fn open(&mut self, arrived_us: u64, from: SocketAddr, datagram: &mut [u8]) {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// Meaning of a packet that came over TCP.
-pub(super) enum Heard {
+pub(super) enum TcpPacket {
     Nothing,
     /// Question; the connection carries the answer back.
     Question(Vec<u8>),
@@ -173,7 +173,7 @@ impl TcpDoor {
     }
 
     /// Accepts connections and passes on their packets. Returns the connection that proves to be the peer's.
-    pub(super) fn poll(&mut self, mut take: impl FnMut(&mut [u8]) -> Heard) -> Option<PacketStream> {
+    pub(super) fn poll(&mut self, mut take: impl FnMut(&mut [u8]) -> TcpPacket) -> Option<PacketStream> {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.waiting.len() >= WAITING_MAX {
                 // Replaces the oldest connection that was never answered, because it is not the peer's.
@@ -190,15 +190,15 @@ impl TcpDoor {
             for _ in 0..PACKETS_A_TURN {
                 let Some(packet) = waiting.receive() else { break };
                 match take(packet) {
-                    Heard::Nothing => {}
+                    TcpPacket::Nothing => {}
                     // A peer that repeats its question without reading the answers is not the real one.
-                    Heard::Question(_) if !waiting.has_room() => waiting.give_up(),
-                    Heard::Question(answer) => {
+                    TcpPacket::Question(_) if !waiting.has_room() => waiting.give_up(),
+                    TcpPacket::Question(answer) => {
                         waiting.is_answered = true;
                         waiting.send(&answer);
                         waiting.flush();
                     }
-                    Heard::Peer => return Some(self.waiting.swap_remove(at)),
+                    TcpPacket::Peer => return Some(self.waiting.swap_remove(at)),
                 }
             }
         }
@@ -261,7 +261,7 @@ pub(super) mod tests {
         while !asked {
             let peer = door.poll(|packet| {
                 asked = packet == b"question";
-                Heard::Question(b"answer".to_vec())
+                TcpPacket::Question(b"answer".to_vec())
             });
             assert!(peer.is_none());
         }
@@ -270,7 +270,7 @@ pub(super) mod tests {
         near.send(b"next");
         near.flush();
         loop {
-            if let Some(far) = door.poll(|_| Heard::Peer) {
+            if let Some(far) = door.poll(|_| TcpPacket::Peer) {
                 return (near, far);
             }
         }
@@ -306,7 +306,7 @@ pub(super) mod tests {
             while heard.is_empty() {
                 door.poll(|packet| {
                     heard = packet.to_vec();
-                    Heard::Nothing
+                    TcpPacket::Nothing
                 });
             }
             assert_eq!(heard, host.as_bytes());
@@ -353,7 +353,7 @@ pub(super) mod tests {
         let mut peer = dial(&[address], Duration::from_secs(10)).recv().unwrap();
         peer.send(b"peer");
         peer.flush();
-        while door.poll(|_| Heard::Peer).is_none() {
+        while door.poll(|_| TcpPacket::Peer).is_none() {
             assert!(door.waiting.len() <= WAITING_MAX);
         }
         drop(strangers);

@@ -5,7 +5,7 @@ use super::constants::*;
 use super::estimators::{DeliveryRate, QueueDelay, RttEstimator};
 use super::loss::{LossModel, LossVerdict, RoundLosses};
 use super::rate_response::{PaceCounts, RateResponse};
-use crate::proto::train::{FIRST_PACKETS, TrainHeard};
+use crate::proto::train::{FIRST_PACKETS, TrainReport};
 
 /// Share of a shared path to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct AckSample {
     /// Receiver's clock, and the bytes on the wire delivered by then.
     pub(crate) receiver_us: u64,
     pub(crate) delivered_bytes: u64,
-    pub(crate) train: Option<TrainHeard>,
+    pub(crate) train: Option<TrainReport>,
     pub(crate) acked_packets: u64,
     pub(crate) lost_packets: u64,
     /// Decided packets and loss events, by pace.

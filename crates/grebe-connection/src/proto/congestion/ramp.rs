@@ -5,7 +5,7 @@ use super::constants::*;
 use super::loss::LossVerdict;
 use super::path_model::{AckSample, Mode, PathModel, Round};
 use super::phase::{NextState, Overrun};
-use crate::proto::train::{FIRST_PACKETS, TrainHeard};
+use crate::proto::train::{FIRST_PACKETS, TrainReport};
 use crate::proto::wire::Train;
 
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Ramp {
 
     /// Takes the measurement of a train, which left at [`TRAIN_GAIN`] times the rate. `true`: the step
     /// exceeds the path.
-    fn is_beyond_the_path(&mut self, now_us: u64, path: &mut PathModel, heard: &TrainHeard) -> bool {
+    fn is_beyond_the_path(&mut self, now_us: u64, path: &mut PathModel, heard: &TrainReport) -> bool {
         let Train { span_us, bytes, jitter_us, .. } = heard.train;
         path.jitter_us = path.jitter_us.max(u64::from(jitter_us));
         // Even with jitter, no path delivers faster than the sender sends.
@@ -241,7 +241,7 @@ mod tests {
         (sent_span_us, sent_bytes): (u64, u64),
         train: Train,
     ) -> bool {
-        ramp.is_beyond_the_path(RTT_US, path, &TrainHeard { train, sent_span_us, sent_bytes })
+        ramp.is_beyond_the_path(RTT_US, path, &TrainReport { train, sent_span_us, sent_bytes })
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! measures the capacity.
 
 use crate::proto::congestion::RATE_SPAN_US_MIN;
-use crate::proto::train::{FIRST_PACKETS, TrainHeard};
+use crate::proto::train::{FIRST_PACKETS, TrainReport};
 use crate::proto::wire::{Feedback, TRAIN_MARKS};
 
 /// The train being sent or measured. There is at most one.
@@ -89,7 +89,7 @@ impl Trains {
     }
 
     /// Returns the measurement of the current train, once, when a report brings it.
-    pub(super) fn on_report(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainHeard> {
+    pub(super) fn on_report(&mut self, now_us: u64, report: &Feedback<'_>) -> Option<TrainReport> {
         let train = report.train.filter(|train| train.mark == self.mark && !self.measured)?;
         self.jitter_us = self.jitter_us.max(u64::from(train.jitter_us));
         // A packet after the train ends it, except for packets delayed by jitter. No packet follows the first
@@ -113,7 +113,7 @@ impl Trains {
         }
         self.measured = true;
         let sent_span_us = self.until_us - self.since_us;
-        Some(TrainHeard { train, sent_span_us, sent_bytes: self.wire_bytes })
+        Some(TrainReport { train, sent_span_us, sent_bytes: self.wire_bytes })
     }
 }
 

@@ -1,6 +1,6 @@
 //! State after a process is killed between two of the files that take their places together.
 
-use super::super::Apart;
+use super::super::StagingFolder;
 use super::super::archive::Files;
 use super::super::captured::Captured;
 use super::super::collection::members;
@@ -150,7 +150,7 @@ fn what_is_overwritten_never_has_samples_of_another() {
     for steps in 0.. {
         let (folder, path) = scratch("x.sigmf-meta");
         record(&path, &settings(3), &[(0, 100)]).finish().unwrap();
-        let apart = Apart::create(&path, &overwrite).unwrap();
+        let apart = StagingFolder::create(&path, &overwrite).unwrap();
         let mut writer = apart.writer(&settings(3)).unwrap();
         write(&mut writer, 3, 0, 50);
         let files = writer.finish().unwrap().files;

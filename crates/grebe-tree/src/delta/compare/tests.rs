@@ -14,16 +14,16 @@ fn sizes() -> ChunkSizes {
     ChunkSizes::from_byte(11).unwrap()
 }
 
-fn told(basis: &[u8]) -> Vec<Told> {
+fn told(basis: &[u8]) -> Vec<ArrivedPart> {
     let (mut told, mut before) = (Vec::new(), 0);
     sign(basis, sizes(), None, &Mutex::default(), |piece| {
         let chunks = read_piece(&piece, sizes(), before).ok_or_else(|| io::Error::other("piece"))?;
         before += chunks.len();
-        told.push(Told::Chunks(chunks));
+        told.push(ArrivedPart::Chunks(chunks));
         io::Result::Ok(())
     })
     .unwrap();
-    told.push(Told::Whole);
+    told.push(ArrivedPart::Whole);
     told
 }
 
@@ -53,7 +53,7 @@ fn compared(new: &[u8], basis: &[u8], before: usize) -> Vec<Piece> {
 type Open = fn(Range<u64>) -> io::Result<&'static [u8]>;
 
 /// No early comparisons.
-fn no_early() -> Option<EarlyLooks<'static, Open>> {
+fn no_early() -> Option<EarlyComparisons<'static, Open>> {
     None
 }
 
@@ -122,7 +122,7 @@ fn what_goes_along_with_the_signature_is_cut_only_where_it_differs() {
     };
     let (tell, heard) = unbounded();
     // Without the last message it keeps pace to the end.
-    let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, Told::Chunks(_)));
+    let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, ArrivedPart::Chunks(_)));
     chunks_only.for_each(|told| tell.send(told).unwrap());
     drop(tell);
     let mut along = Along::with(&heard, sizes());
@@ -143,7 +143,7 @@ fn where_the_basis_lies_in_the_new_file_is_said_before_all_of_the_signature_has_
     new.drain(1_000_000..1_000_100);
     new.splice(0..0, noise(2, 777));
     let (tell, heard) = unbounded();
-    let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, Told::Chunks(_)));
+    let chunks_only = told(&basis).into_iter().filter(|told| matches!(told, ArrivedPart::Chunks(_)));
     chunks_only.for_each(|told| tell.send(told).unwrap());
     drop(tell);
     let mut shifts = Vec::new();
@@ -242,22 +242,22 @@ fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
     let moved: Vec<u8> = new.drain(17_000_000..17_500_000).collect();
     new.extend(moved);
     let (tell, heard) = unbounded();
-    tell.send(Told::WritesAlong).unwrap();
+    tell.send(ArrivedPart::WritesAlong).unwrap();
     let mut before = 0;
     sign(&basis[..], coarse, None, &map, |piece| {
         let chunks = read_piece(&piece, coarse, before).unwrap();
         before += chunks.len();
-        tell.send(Told::Chunks(chunks)).unwrap();
+        tell.send(ArrivedPart::Chunks(chunks)).unwrap();
         io::Result::Ok(())
     })
     .unwrap();
     let unsent = AtomicUsize::new(0);
     let stretch = |bytes: Range<u64>| Ok(&new[bytes.start as usize..bytes.end as usize]);
-    let early = Some(EarlyLooks::new(finer, &unsent, stretch));
+    let early = Some(EarlyComparisons::new(finer, &unsent, stretch));
     let (mut pieces, mut looks, mut sent) = (Vec::new(), 0, Vec::new());
     let compared = compare(&new[..], coarse, &heard, early, |finding| {
         match finding {
-            Finding::Look { first, chunks } => {
+            Finding::FinerRange { first, chunks } => {
                 looks += 1;
                 let bytes = map.lock().unwrap().stretch(first, chunks).unwrap();
                 let mut cut = Chunks::new(&basis[bytes.start as usize..bytes.end as usize], finer);
@@ -265,9 +265,9 @@ fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
                 while let Some((chunk, _)) = cut.next().unwrap() {
                     again.push((finer.told_hash(&chunk.hash), chunk.len));
                 }
-                tell.send(Told::Finer(again)).unwrap();
+                tell.send(ArrivedPart::Finer(again)).unwrap();
                 if looks == 3 {
-                    tell.send(Told::Whole).unwrap();
+                    tell.send(ArrivedPart::Whole).unwrap();
                 }
             }
             Finding::Early(bytes) => {
@@ -305,7 +305,7 @@ fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
 #[test]
 fn a_signature_that_does_not_come_any_more_is_an_error() {
     for len in [0, 100, 3_000_000] {
-        let (sender, receiver) = unbounded::<Told>();
+        let (sender, receiver) = unbounded::<ArrivedPart>();
         drop(sender);
         let failed: io::Result<Compared> =
             compare(&noise(1, len)[..], sizes(), &receiver, no_early(), |_| Ok(()));

@@ -26,7 +26,7 @@ use known::KnownPower;
 /// Makes waterfalls, and keeps the rows of the last.
 #[derive(Debug)]
 pub(super) struct WideWaterfall<K: Kind> {
-    asked: Option<Asked>,
+    asked: Option<RowKey>,
     transform: Option<Transform<K>>,
     /// By place: row `n` covers the indices from `n * hop` on.
     rows: BTreeMap<u64, Row>,
@@ -38,7 +38,7 @@ pub(super) struct WideWaterfall<K: Kind> {
 
 /// Parameters that rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Asked {
+struct RowKey {
     channel: usize,
     size: usize,
     window: grebe_scope::Window,
@@ -119,7 +119,7 @@ impl<K: Kind> WideWaterfall<K> {
         let size = size.min(ROW_SIZE_MAX);
         let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
         let end = (window.end.max(0.0).ceil() as u64).min(all.end);
-        let asked = Asked { channel, size, window: settings.window, hop };
+        let asked = RowKey { channel, size, window: settings.window, hop };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform = Some(Transform::new(format, full_scale, settings, size, Averaging::None)?);
@@ -179,7 +179,7 @@ impl<K: Kind> WideWaterfall<K> {
     }
 
     /// Makes transforms until the time is up or all are made.
-    fn go_on(&mut self, disk: &mut Disk<'_>, asked: Asked, numbers: &[u64], most: Most) {
+    fn go_on(&mut self, disk: &mut Disk<'_>, asked: RowKey, numbers: &[u64], most: Most) {
         let begun = Instant::now();
         let mut made = 0;
         let mut may = |most: Duration| {
@@ -274,7 +274,7 @@ struct Work<'a, 'b, K: Kind> {
     disk: &'a mut Disk<'b>,
     lanes: &'a mut Lanes<K>,
     transform: &'a mut Transform<K>,
-    asked: Asked,
+    asked: RowKey,
 }
 
 impl<K: Kind> Work<'_, '_, K> {

@@ -58,7 +58,7 @@ impl WaterfallView {
 /// Makes waterfalls, and keeps their rows.
 #[derive(Debug, Default)]
 pub(super) struct HeldWaterfall<K: Kind> {
-    asked: Option<Asked>,
+    asked: Option<RowKey>,
     transform: Option<Transform<K>>,
     /// By place: row `n` covers the indices from `n * hop` on.
     rows: BTreeMap<u64, Row>,
@@ -67,7 +67,7 @@ pub(super) struct HeldWaterfall<K: Kind> {
 
 /// Parameters that rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Asked {
+struct RowKey {
     channel: usize,
     size: usize,
     window: grebe_scope::Window,
@@ -120,7 +120,7 @@ impl<K: Kind> HeldWaterfall<K> {
         let size = fall.size.min(ROW_SIZE_MAX);
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let full_scale = tracks.full_scale();
-        let asked = Asked { channel, size, window: settings.window, hop, full_scale };
+        let asked = RowKey { channel, size, window: settings.window, hop, full_scale };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform =
@@ -167,8 +167,8 @@ impl<K: Kind> HeldWaterfall<K> {
     }
 
     /// Makes at most `most` of a row's transforms; returns how many.
-    fn go_on(&mut self, tracks: &Tracks<K>, asked: Asked, number: u64, end: u64, most: u64) -> u64 {
-        let Asked { channel, size, hop, .. } = asked;
+    fn go_on(&mut self, tracks: &Tracks<K>, asked: RowKey, number: u64, end: u64, most: u64) -> u64 {
+        let RowKey { channel, size, hop, .. } = asked;
         let (Some(row), Some(transform)) = (self.rows.get_mut(&number), &mut self.transform) else {
             return 0;
         };

@@ -112,7 +112,7 @@ fn held_pictures_follow_whoever_is_set() {
     settle(&mut common, &mut [&mut near, &mut far]);
     assert_together(&near, &far);
     assert_eq!((near.seen.picture.span(), far.seen.picture.span()), (0.2, 0.2));
-    // Half a screen back on the far scope.
+    // Half a screen back on the remote scope.
     let before = edges_ms(&near, NEAR);
     far.act(Action::Earlier);
     settle(&mut common, &mut [&mut near, &mut far]);

@@ -9,7 +9,7 @@ use crate::data::lane::{LaneId, Part, PerLane};
 use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
-use crate::model::lane_told::LaneTold;
+use crate::model::lane_description::LaneDescription;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
 /// The settings of each lane.
@@ -21,7 +21,7 @@ pub(crate) struct Lanes {
     pub(crate) selected: LaneId,
     ranges: PerLane<AutoRange>,
     /// The stream's description of each channel.
-    told: Vec<LaneTold>,
+    told: Vec<LaneDescription>,
 }
 
 impl Default for Lanes {
@@ -89,7 +89,7 @@ impl Lanes {
 
     /// Takes a new description of the channels. Values from the previous description are replaced; settings of a
     /// person stay.
-    pub(crate) fn hear(&mut self, told: Vec<LaneTold>) {
+    pub(crate) fn hear(&mut self, told: Vec<LaneDescription>) {
         for channel in 0..self.told.len().max(told.len()) {
             let before = self.told.get(channel).cloned().unwrap_or_default();
             let now = told.get(channel).cloned().unwrap_or_default();
@@ -116,7 +116,7 @@ impl Lanes {
         let Some(told) = self.told.get(lane.channel).filter(|_| lane.part == Part::Real) else {
             return setup;
         };
-        let nothing = LaneTold::default();
+        let nothing = LaneDescription::default();
         if setup.name == told.name {
             setup.name = nothing.name;
         }

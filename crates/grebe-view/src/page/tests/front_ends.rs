@@ -8,13 +8,13 @@ use grebe_frame::{BatchPool, Complex, Header, Sample};
 
 use super::*;
 use crate::data::status::SourceStatus;
-use crate::far::{FarScope, FarSession};
 use crate::model::channel::ThemeChoice;
 use crate::model::keys::char_action;
-use crate::page::asked::Sizes;
 use crate::page::drawn::Drawn;
+use crate::page::requests::Sizes;
 use crate::page::session::setup_of;
 use crate::page::words::Words;
+use crate::remote::{RemoteScope, ViewerSession};
 
 /// A signal with its scale, and the truth about its first channel.
 struct Signal {
@@ -306,21 +306,21 @@ fn viewer_says(
     keys: &str,
     expected: &Map<String, Value>,
 ) -> Map<String, Value> {
-    let (mut scope, link) = FarScope::new("a test", "there", || {});
+    let (mut scope, link) = RemoteScope::new("a test", "there", || {});
     scope.connected("", 1, 60.0);
-    let Some(FarMessage::Text(hello)) = scope.next(monotonic_ns()) else { panic!("no hello") };
-    let offer = FarOffer {
+    let Some(ScopeMessage::Text(hello)) = scope.next(monotonic_ns()) else { panic!("no hello") };
+    let offer = ScopeOffer {
         name: "udp://:5000".into(),
         channels: vec![signal_meaning(signal)],
-        ..FarOffer::default()
+        ..ScopeOffer::default()
     };
     let mut session =
-        FarSession::new(there.another(), &greeting(&hello).unwrap(), &offer, Right::Look, monotonic_ns());
+        ViewerSession::new(there.another(), &greeting(&hello).unwrap(), &offer, Right::Look, monotonic_ns());
     let mut carry = || {
         loop {
             let now_ns = monotonic_ns();
             let up = scope.next(now_ns);
-            if let Some(FarMessage::Text(text)) = &up {
+            if let Some(ScopeMessage::Text(text)) = &up {
                 session.take(text, now_ns).unwrap();
             }
             let down = session.next(now_ns, SourceStatus::default);

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::io::Clock;
 use crate::io::session::outlet::PACKET_BYTES_MAX;
 use crate::io::session::taken;
-use crate::io::session::tcp::Heard;
+use crate::io::session::tcp::TcpPacket;
 use crate::proto::connection::ConnectionEnd;
 use crate::proto::handshake::{Responder, Session};
 use crate::proto::receiver::Arrived;
@@ -72,12 +72,12 @@ impl Packets {
     }
 
     /// Takes a packet that may be the other end's. Its newest packet shows its present address.
-    pub(super) fn take_packet(&mut self, now_us: u64, packet: &mut [u8]) -> Heard {
+    pub(super) fn take_packet(&mut self, now_us: u64, packet: &mut [u8]) -> TcpPacket {
         let packet_bytes = packet.len();
         if self.other.is_addressed(packet) {
             let packets = self.core.receiver.packets();
             let highest = packets.highest();
-            let Ok((number, plain)) = self.other.open(packets, packet) else { return Heard::Nothing };
+            let Ok((number, plain)) = self.other.open(packets, packet) else { return TcpPacket::Nothing };
             if let Ok(frame) = Frame::decode(plain) {
                 self.take_frame(now_us, number, packet_bytes, &frame);
             }
@@ -86,7 +86,7 @@ impl Packets {
         if self.own.is_addressed(packet) {
             let highest = self.replies.highest();
             let Ok((number, plain)) = self.own.open(&self.replies, packet) else {
-                return Heard::Nothing;
+                return TcpPacket::Nothing;
             };
             self.replies.accept(number);
             if let Ok(frame) = Frame::decode(plain) {
@@ -95,7 +95,7 @@ impl Packets {
             }
             return heard(number, highest);
         }
-        taken(&mut self.responder, packet).map_or(Heard::Nothing, Heard::Question)
+        taken(&mut self.responder, packet).map_or(TcpPacket::Nothing, TcpPacket::Question)
     }
 
     pub(super) fn take_frame(&mut self, now_us: u64, number: u64, packet_bytes: usize, frame: &Frame<'_>) {
@@ -105,8 +105,8 @@ impl Packets {
     }
 }
 
-fn heard(number: u64, highest: Option<u64>) -> Heard {
-    if highest.is_none_or(|highest| number > highest) { Heard::Peer } else { Heard::Nothing }
+fn heard(number: u64, highest: Option<u64>) -> TcpPacket {
+    if highest.is_none_or(|highest| number > highest) { TcpPacket::Peer } else { TcpPacket::Nothing }
 }
 
 /// Minimum that every path carries.

@@ -9,7 +9,7 @@ use super::{ConnectionOptions, Driver, SLOT_BYTES};
 use crate::error::Result;
 use crate::io::session::Notice;
 use crate::io::session::connect;
-use crate::io::session::tcp::{Heard, PacketStream};
+use crate::io::session::tcp::{PacketStream, TcpPacket};
 
 impl Driver {
     pub(super) fn send_due(&mut self, now_us: u64) -> Result<()> {
@@ -29,7 +29,7 @@ impl Driver {
                     break;
                 };
                 let now_us = self.now_us();
-                if let Heard::Peer = self.packets.take_packet(now_us, packet) {
+                if let TcpPacket::Peer = self.packets.take_packet(now_us, packet) {
                     self.route.heard_us = now_us;
                 }
             }
@@ -98,14 +98,14 @@ impl Driver {
             return;
         }
         match self.packets.take_packet(arrived_us, datagram) {
-            Heard::Peer => {
+            TcpPacket::Peer => {
                 let is_lost = self.is_lost(arrived_us);
                 self.route.heard(arrived_us, from, is_lost);
             }
-            Heard::Question(answer) => {
+            TcpPacket::Question(answer) => {
                 let _ = self.route.socket.send_to(&answer, from);
             }
-            Heard::Nothing => {
+            TcpPacket::Nothing => {
                 if let Some(meeting) = &mut self.route.meeting {
                     meeting.take(from, datagram);
                 }
