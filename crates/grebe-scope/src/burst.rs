@@ -47,15 +47,19 @@ impl Default for BurstSettings {
 /// ```
 /// use grebe_scope::{BurstDetector, BurstSettings};
 /// // A tone of 8,000 samples in faint noise.
-/// let mut seed = 1u32;
-/// let mut noise = || { seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223); (seed >> 8) as f32 / 16_777_216.0 - 0.5 };
-/// let mut value = |n: usize| noise() * 1e-3 + if (200_000..208_000).contains(&n) { (n as f32 * 0.8).sin() * 0.1 } else { 0.0 };
-/// let samples: Vec<f32> = (0..250_000).map(|n| value(n)).collect();
+/// let noise = |n: u64| {
+///     let z = (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+///     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+///     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+///     ((z ^ (z >> 31)) >> 40) as f32 / 16_777_216.0 - 0.5
+/// };
+/// let tone = |n: u64| if (200_000..208_000).contains(&n) { (n as f32 * 0.8).sin() * 0.1 } else { 0.0 };
+/// let samples: Vec<f32> = (0..250_000).map(|n| noise(n) * 0.01 + tone(n)).collect();
 /// let mut found = Vec::new();
 /// let mut detector = BurstDetector::real(BurstSettings::default(), 1.0)?;
 /// detector.append(0, &samples, &[], |burst| found.push(burst));
 /// detector.end(|burst| found.push(burst));
-/// assert!(found.len() == 1 && found[0].first_sample_index.abs_diff(200_000) < 512);
+/// assert!(found.len() == 1 && found[0].first_sample_index.abs_diff(200_000) < 1024, "{found:?}");
 /// assert!((found[0].power_dbfs + 20.0).abs() < 0.2 && (found[0].centre - 0.8 / std::f64::consts::TAU).abs() < 1e-4);
 /// # Ok::<(), grebe_scope::Error>(())
 /// ```
