@@ -312,7 +312,7 @@ fn tables_of_instruments_and_their_programs_are_read() {
     reads(
         "infiniium.csv",
         format!("{infiniium}{values}"),
-        &Read { channels: &[("", "Volt")], second: 1e-3, began: "2021-04-14T13:10:33.9999995Z", ..right },
+        &Read { channels: &[("", "V")], second: 1e-3, began: "2021-04-14T13:10:33.9999995Z", ..right },
     );
     let pico: String = (0..100).map(|at| format!("{:.8},{at}\n", -1.0 + at as f64 * 1e-3)).collect();
     reads(
