@@ -55,7 +55,7 @@ pub(crate) struct Conditions {
     /// False alarms per cell (line of a transform) of noise [default: 1e-7].
     #[arg(long, value_name = "RATE", value_parser = units::false_alarms)]
     pub(crate) false_alarms: Option<f64>,
-    /// Samples per transform for bursts, a power of two from 64 to 16384 [default: 1024].
+    /// Samples per transform for bursts: a power of two, 64 to 16384 [default: 1024].
     ///
     /// More of them tell nearer frequencies and weaker signals apart, fewer of them shorter bursts.
     #[arg(long, value_name = "SAMPLES", value_parser = units::transform_samples)]

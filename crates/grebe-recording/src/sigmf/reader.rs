@@ -192,7 +192,7 @@ impl Recording {
         let (segments, behind) = segments(&path, &meta, data.len_samples)?;
         if closed && behind > 0 {
             notes.push(format!(
-                "{behind} captures begin after the end of the data, and are ignored: the data are truncated, or of another recording"
+                "captures after the end of the data are ignored: {behind}; the data are truncated, or of another recording"
             ));
         }
         let all_there = data.odd_bytes == 0 && behind == 0;

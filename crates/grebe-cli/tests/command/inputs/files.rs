@@ -234,7 +234,7 @@ fn sigmfs() -> Vec<Input> {
         "behind",
         offset,
         json!([{"core:sample_start": 1_000}, {"core:sample_start": 9_000}]),
-        "behind the end",
+        "after the end of the data",
     );
     captures(
         "whole",
@@ -243,7 +243,7 @@ fn sigmfs() -> Vec<Input> {
         "is taken as 1",
     );
     let nothing = json!([{"core:sample_start": 0, "core:frequency": null}]);
-    captures("nothing.iq", json!({}), nothing, "lie outside of the data");
+    captures("nothing.iq", json!({}), nothing, "outside of the data are ignored");
     let plain = meta("ci16_le", start);
     let wide: Vec<u8> = "\u{feff}"
         .encode_utf16()

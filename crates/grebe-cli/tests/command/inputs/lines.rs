@@ -41,7 +41,7 @@ pub(super) fn inputs() -> Vec<Input> {
     let first = times(100, |at| format!("{},{}", at * 10, at % 7));
     all.noted("&rate=1k", first, Is(1e3, 100, 2), "if it is the time");
     let dated = times(100, |at| format!("2026-09-24 12:00:{:02}.{:03},{at}", at / 50, at % 50 * 20));
-    all.noted("", dated, Is(50.0, 100, 1), "no zone is said");
+    all.noted("", dated, Is(50.0, 100, 1), "no time zone; read as UTC");
     all.right(
         "",
         times(100, |at| format!("12:00:{:02}.{:03} -> {at}", at / 50, at % 50 * 20)),

@@ -130,7 +130,8 @@ fn captures_and_annotations_beside_the_data_are_said() {
     let (segments, _, whole, notes) = open(json!({}), captures, json!([]), &pairs(9));
     assert_eq!((segments, whole), (vec![(0, 4, 0), (4, 5, 4)], false));
     assert!(
-        notes.contains("not in the order") && notes.contains("1 captures begin after the end"),
+        notes.contains("not in the order")
+            && notes.contains("captures after the end of the data are ignored: 1"),
         "{notes}"
     );
     // An annotation before the first capture.
