@@ -48,10 +48,13 @@ pub(super) fn receive(from: impl AsFd) -> Packet {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut is_reset = false;
     let received = loop {
         match recvmsg(&from, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return Packet::Nothing,
+            // The other side hung up before it read everything. The kernel reports that once, ahead of a last message.
+            Err(Errno::CONNRESET) if !is_reset => is_reset = true,
+            Err(Errno::AGAIN) if !is_reset => return Packet::Nothing,
             Err(_) => return Packet::HungUp,
             Ok(received) if received.bytes == 0 => return Packet::HungUp,
             Ok(received) => break received,
