@@ -66,7 +66,8 @@ pub(super) struct Lasting {
     least_samples: u64,
     most_samples: u64,
     holdoff_samples: u64,
-    ready_from: u64,
+    /// Latest begin of an event. Bursts come in the order of their ends.
+    last: Option<u64>,
 }
 
 impl<V: Number> Detector<V> {
@@ -216,7 +217,7 @@ impl Lasting {
             least_samples: wanted.least_samples,
             most_samples: wanted.most_samples,
             holdoff_samples: wanted.holdoff_samples,
-            ready_from: 0,
+            last: None,
         }
     }
 
@@ -227,9 +228,33 @@ impl Lasting {
     pub(super) fn end(&mut self, index: u64, found: &mut Vec<Hit>) {
         let Some(since) = self.since.take() else { return };
         let length = index - since;
-        if (self.least_samples..=self.most_samples).contains(&length) && since >= self.ready_from {
-            self.ready_from = since.saturating_add(self.holdoff_samples);
+        let is_held_off = self.last.is_some_and(|last| since.abs_diff(last) < self.holdoff_samples);
+        if (self.least_samples..=self.most_samples).contains(&length) && !is_held_off {
+            self.last = self.last.max(Some(since));
             found.push(Hit::new(since, length));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_began_earlier_and_ends_later_is_kept() {
+        let begins = |holdoff_samples| {
+            let (last, most_samples) = (None, u64::MAX);
+            let mut lasting =
+                Lasting { since: None, until: 0, least_samples: 1, most_samples, holdoff_samples, last };
+            let mut found = Vec::new();
+            for event in [500..600, 100..700, 650..800] {
+                lasting.begin(event.start);
+                lasting.end(event.end, &mut found);
+            }
+            found.iter().map(|hit| hit.index).collect::<Vec<_>>()
+        };
+        assert_eq!(begins(0), [500, 100, 650]);
+        assert_eq!(begins(200), [500, 100]);
+        assert_eq!(begins(600), [500]);
     }
 }

@@ -315,6 +315,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
     while producer.snapshot().stage("out").unwrap().frames_in < 100 + 16 {
         thread::sleep(Duration::from_millis(1));
     }
+    first.await_frames(100);
     producing.hang_up();
     first.outbox.hang_up();
     drop(first.running);
