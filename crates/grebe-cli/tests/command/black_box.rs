@@ -310,14 +310,18 @@ fn watched(source: &Path, ring: &Path, more: &[&str]) -> (Value, Vec<SampleFile>
     finish(player);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["losses"]["queue_frames"], 0, "what is not searched is recorded: {report}");
-    let kind = more[1];
+    (report["trigger"].clone(), saves(ring, more[1]))
+}
+
+/// The saves of a kind of event, in the order of their names.
+fn saves(ring: &Path, kind: &str) -> Vec<SampleFile> {
     let names = std::fs::read_dir(ring).unwrap().map(|entry| entry.unwrap().path());
-    let is_kept = |path: &PathBuf| {
+    let is_save = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
         name.starts_with(kind) && name.ends_with(".sigmf-meta")
     };
-    let kept: BTreeSet<PathBuf> = names.filter(is_kept).collect();
-    (report["trigger"].clone(), kept.iter().map(|path| SampleFile::open(path).unwrap()).collect())
+    let saves: BTreeSet<PathBuf> = names.filter(is_save).collect();
+    saves.iter().map(|path| SampleFile::open(path).unwrap()).collect()
 }
 
 #[test]

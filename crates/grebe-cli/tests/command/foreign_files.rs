@@ -314,7 +314,7 @@ fn a_recording_may_be_called_as_the_file_that_it_was_made_of() {
         run(&["convert", &at(from), &out]).good();
         assert_eq!(said(&out)["samples"], samples, "{from}");
     }
-    // What is said of a table is typed as it stands.
+    // The advice about a table can be typed as it stands.
     let refused = text(&run(&["info", &at("x.csv")]).stderr);
     let names: Vec<&str> = refused.split('\'').collect();
     run(&["convert", names[1], names[3]]).good();

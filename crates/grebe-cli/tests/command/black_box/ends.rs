@@ -22,14 +22,7 @@ fn watched(source: &Path, ring: &Path, more: &[&str]) -> (Value, String, Vec<Sam
     // A recording with a --duration ends before the player.
     let _ = player.kill();
     player.wait().unwrap();
-    let names = std::fs::read_dir(ring).unwrap().map(|entry| entry.unwrap().path());
-    let is_kept = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("level") && name.ends_with(".sigmf-meta")
-    };
-    let kept: BTreeSet<PathBuf> = names.filter(is_kept).collect();
-    let report = serde_json::from_slice(&output.stdout).unwrap();
-    (report, said, kept.iter().map(|path| SampleFile::open(path).unwrap()).collect())
+    (serde_json::from_slice(&output.stdout).unwrap(), said, saves(ring, "level"))
 }
 
 fn recorded(folder: &Path, samples: &[i16], rate_hz: f64) -> PathBuf {
