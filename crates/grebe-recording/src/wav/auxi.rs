@@ -82,7 +82,7 @@ fn system_time(bytes: &[u8]) -> Option<SystemTime> {
         small(hour)?,
         small(minute)?,
         small(second)?,
-        i32::from(ms) * 1_000_000,
+        i32::from(ms).checked_mul(1_000_000)?,
     );
     Some(time.ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
 }

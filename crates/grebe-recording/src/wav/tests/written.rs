@@ -198,6 +198,14 @@ fn receivers_files_are_complex_with_their_frequency_and_time() {
     let error = asked("?format=cf32").unwrap_err().to_string();
     assert!(error.contains("a WAV says its format itself"), "{error}");
 
+    // A time that is none: only the frequency is known.
+    let mut broken = auxi(7_074_000);
+    broken[8 + 14..8 + 16].fill(0xff);
+    std::fs::write(&path, stereo(10, &broken, b"")).unwrap();
+    let file = open(&path).unwrap();
+    assert_eq!(file.description(0).unwrap().centre_frequency_hz, Some(7.074e6));
+    assert_eq!(file.time_at(0), None);
+
     // SDR Console's, in UTF-16.
     let xml = r#"<?xml version="1.0"?><SDR-XML-Root><Definition UTCSeconds="1577880000" RadioCenterFreq="145000000"/></SDR-XML-Root>"#;
     let wide: Vec<u8> = xml.encode_utf16().flat_map(u16::to_le_bytes).collect();
