@@ -187,7 +187,8 @@ def triggers(page):
     shown = f"root.querySelector('{list_}[aria-pressed=true]')?.textContent"
     page.wait(f'{STATE} === "PAUSED" && {shown}', "the sixth trigger")
     # Ages count from the newest of the list, which is another around another trigger: the stream's own time does not.
-    edge = f"{NOTICE}.startsWith('right edge at') && {NOTICE}"
+    # Until the picture of a trigger is there, the notice is that of the picture before.
+    edge = f"root.querySelector('.exact').textContent === 'exact' && {NOTICE}.startsWith('right edge at') && {NOTICE}"
     at = page.wait(edge, "its place")
     page.press("{")
     before = page.wait(f"{NOTICE} !== {json.dumps(at)} && {edge}", "the trigger before")

@@ -94,6 +94,13 @@ impl ViewModel {
         viewport
     }
 
+    /// Whether the picture is held, and is the one that was requested for its place: an older one may still be shown.
+    pub(crate) fn is_held_window_shown(&self) -> bool {
+        let answered = self.seen.picture.answers.as_ref();
+        let window = self.controls.time.window();
+        self.controls.time.is_held() && answered.is_some_and(|answered| answered.window == window)
+    }
+
     /// The requested lanes.
     fn lanes_shown(&self) -> impl Iterator<Item = LaneId> {
         self.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(self.controls.shown))

@@ -113,7 +113,7 @@ impl Words {
             facts: items(&hud.facts).into_iter().chain(costs).collect(),
             losses: items(&hud.losses),
             notice: hud.notice.clone().or(hud.advice.clone()).unwrap_or_default(),
-            exact: match (model.seen.picture.is_estimated, model.controls.time.is_held()) {
+            exact: match (model.seen.picture.is_estimated, model.is_held_window_shown()) {
                 (true, _) => "some samples of each column so far",
                 (false, true) => "exact",
                 (false, false) => "",
