@@ -16,7 +16,7 @@ use grebe_tree::Error as TreeError;
 use grebe_view::Error as ViewError;
 use serde_json::json;
 
-use crate::hidden_tickets::without_tickets;
+use crate::hidden_secrets::without_secrets;
 use crate::output::{self, note};
 
 /// How a command ended without an error.
@@ -107,7 +107,7 @@ pub(crate) fn refuse(mut error: clap::Error, command: Option<&str>, as_json: boo
     }
     let error = &error;
     let plain = error.render().to_string();
-    let shown = without_tickets(&plain);
+    let shown = without_secrets(&plain);
     if error.use_stderr() && output::printable_lines(&shown) != plain {
         output::say_lines(shown.trim_end());
     } else {
@@ -134,7 +134,7 @@ const OTHER_SIDE: [(&str, &str, &str); 2] = [
 
 /// The reason of an error, without the usage text.
 pub(crate) fn one_line_of_clap(error: &clap::Error) -> String {
-    let text = without_tickets(&error.render().to_string());
+    let text = without_secrets(&error.render().to_string());
     let lines: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
@@ -150,7 +150,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
-    without_tickets(&line)
+    without_secrets(&line)
 }
 
 /// Whether the user ended the command.

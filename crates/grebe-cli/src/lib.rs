@@ -14,7 +14,7 @@ mod command;
 mod ending;
 mod generator;
 mod graph;
-mod hidden_tickets;
+mod hidden_secrets;
 mod interrupt;
 mod output;
 mod receiver;

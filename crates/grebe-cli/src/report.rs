@@ -9,7 +9,7 @@ use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::hidden_tickets::without_tickets;
+use crate::hidden_secrets::without_secrets;
 use crate::this_build;
 
 /// Makes the first panic of this process leave a report, after the usual message.
@@ -119,7 +119,7 @@ fn without_values(words: &[OsString]) -> String {
             }
             _ if word.starts_with('-') => word.into_owned(),
             (Some((scheme, _)), _) if scheme.chars().all(char::is_alphanumeric) => format!("{scheme}://..."),
-            _ if index == 0 => without_tickets(&word),
+            _ if index == 0 => without_secrets(&word),
             _ => "...".to_owned(),
         };
         let _ = write!(line, " {kept}");

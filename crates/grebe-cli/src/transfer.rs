@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::Rendezvous;
 use crate::ending::{Ending, Usage};
-use crate::hidden_tickets;
+use crate::hidden_secrets;
 use crate::output::{self, note, out};
 use crate::units;
 
@@ -66,7 +66,7 @@ where
 
 /// Whether a word is or has a ticket, perhaps a damaged one, rather than a file's name.
 pub(crate) fn is_like_a_ticket(word: &str) -> bool {
-    hidden_tickets::is_in(word) && !std::path::Path::new(word).exists()
+    hidden_secrets::is_in(word) && !std::path::Path::new(word).exists()
 }
 
 /// Reports skipped files with the reasons.

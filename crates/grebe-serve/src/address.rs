@@ -1,4 +1,4 @@
-//! The address of a server: `serve://HOST:PORT?token=TOKEN`.
+//! The address of a server: `serve://HOST:PORT?token=TOKEN`, or the link of its page, `http://HOST:PORT/#token=TOKEN`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,8 +79,16 @@ impl FromStr for ServerAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ServerAddress, String> {
-        let rest = text.strip_prefix("serve://").ok_or("it does not begin with serve://")?;
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (place, query) = match (text.strip_prefix("serve://"), text.strip_prefix("http://")) {
+            (Some(rest), _) => rest.split_once('?').unwrap_or((rest, "")),
+            (_, Some(rest)) => rest.split_once('#').unwrap_or((rest, "")),
+            _ if text.starts_with("https://") => {
+                return Err(
+                    "that page has a certificate: give the serve:// address that grebe serve prints".into()
+                );
+            }
+            _ => return Err("it does not begin with serve://".into()),
+        };
         let place = place.trim_end_matches('/');
         let (host, port) =
             place.rsplit_once(':').ok_or("the port is missing: serve://HOST:PORT?token=TOKEN")?;
@@ -138,6 +146,8 @@ mod tests {
         }
         let page = ServerAddress::new("::1", 80, "x", Some([1; 32])).of_source(2).page();
         assert_eq!(page, "https://[::1]:80/#token=x&source=2");
+        let page = ServerAddress::new("::1", 80, "x", None).of_source(2);
+        assert_eq!(page.page().parse(), Ok(page));
         let short: ServerAddress = "serve://mast:80".parse().unwrap();
         assert_eq!((short.place().as_str(), short.token.as_str()), ("mast:80", ""));
         assert_eq!(format!("{short:?}"), "ServerAddress(mast:80)");
@@ -146,7 +156,9 @@ mod tests {
     #[test]
     fn nonsense_is_refused_in_words() {
         for (text, words) in [
-            ("http://a:1", "serve://"),
+            ("udp://a:1", "serve://"),
+            ("https://a:1/#token=x", "serve://"),
+            ("http://a/#token=x", "port is missing"),
             ("serve://a", "port is missing"),
             ("serve://:1", "host is missing"),
             ("serve://a:99999", "invalid port"),

@@ -37,7 +37,7 @@ impl fmt::Display for ViewTarget {
 
 /// Parses a view target.
 pub(crate) fn view_target(text: &str) -> Result<ViewTarget, String> {
-    if text.starts_with("serve://") {
+    if ["serve://", "http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
         return text.parse().map(ViewTarget::Served);
     }
     let Some(rest) = text.strip_prefix("ssh://") else { return units::uri(text).map(ViewTarget::Local) };
@@ -59,6 +59,8 @@ mod tests {
         assert!(matches!(view_target("udp://:5000"), Ok(ViewTarget::Local(_))));
         assert!(matches!(view_target("night.sigmf-meta"), Ok(ViewTarget::Local(_))));
         assert_eq!(view_target("serve://mast:4780?token=secret").unwrap().to_string(), "serve://mast:4780");
+        // The link of its page, as it is copied from a browser.
+        assert_eq!(view_target("http://mast:4780/#token=secret").unwrap().to_string(), "serve://mast:4780");
         let Ok(ViewTarget::Ssh { host, uri }) = view_target("ssh://me@mast:2222/udp://:5000") else {
             panic!()
         };
