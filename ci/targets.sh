@@ -9,9 +9,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# All but the window: the command without it, which has every other crate below it, and the tests of those.
-portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-shm -p grebe-flow -p grebe-process -p grebe-link -p grebe-recording -p grebe-stages -p grebe-scope -p grebe-relay -p grebe-zenoh -p grebe-connection -p grebe-tree -p grebe-remote -p grebe-probe -p grebe-serve
-  -p grebe-cli --no-default-features)
+# The command, every crate below it, and their tests.
+portable=(-p grebe-ring -p grebe-frame -p grebe-datagram -p grebe-shm -p grebe-flow -p grebe-process -p grebe-link -p grebe-recording -p grebe-stages -p grebe-scope -p grebe-relay -p grebe-zenoh -p grebe-connection -p grebe-tree -p grebe-remote -p grebe-probe -p grebe-serve -p grebe-view
+  -p grebe-cli)
 export TARGETS="aarch64-apple-darwin x86_64-pc-windows-msvc"
 
 tool=${GREBE_CHECK_TARGETS:-$(compgen -G "../*/tools/check-targets.sh" | head -n 1 || true)}

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use crate::support::{Good, check_page, finish, grebe, run, text, wait_until};
+use crate::support::{Good, check_page, finish, grebe, run, text};
 use grebe::flow::{GraphFile, Ports};
 use grebe::frame::{DescriptionReader, Frame, HEADER_BYTES, Header};
 use serde_json::Value;
@@ -246,7 +246,7 @@ fn ctrl_c_drains_and_leaves_a_good_recording() {
         grebe(&["run", path.to_str().unwrap()]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     // It runs once the first frame has made the recorder create its files.
     let data = ["plain", "quiet"].map(|name| folder.path().join(format!("{name}_ch1.sigmf-data")));
-    wait_until("it does not record", || data.iter().all(|path| path.exists()));
+    crate::support::wait_until("it does not record", || data.iter().all(|path| path.exists()));
     crate::support::signal("-INT", child.id());
     let output = finish(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));

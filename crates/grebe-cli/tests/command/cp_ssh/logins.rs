@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::sshd::Sshd;
 use super::{Ended, path};
 use crate::support::trees::{file, noise};
-use crate::support::{MARK, finish, grebe, program, text, wait_until};
+use crate::support::{MARK, finish, grebe, program, text};
 
 /// How a command ended that logs in to the host `odd`.
 fn with(ssh: &str, arguments: &[&str]) -> Ended {
@@ -198,7 +198,7 @@ fn a_ticket_is_not_shown_where_ssh_dies_meanwhile() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_server_that_waits_for_its_source_ends_with_its_viewer() {
-    use crate::support::signal;
+    use crate::support::{signal, wait_until};
 
     let Some(sshd) = Sshd::start() else { return };
     let pid = sshd.path("pid");

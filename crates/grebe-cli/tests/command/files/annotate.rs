@@ -1,7 +1,6 @@
 //! `annotate`.
 
 use std::process::Command;
-use std::time::Duration;
 
 use super::*;
 
@@ -161,7 +160,7 @@ fn a_command_that_is_killed_leaves_the_old_or_the_new() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-        std::thread::sleep(Duration::from_millis(number * 5 % 130));
+        std::thread::sleep(std::time::Duration::from_millis(number * 5 % 130));
         let _ = child.kill();
         let is_done = child.wait().unwrap().success();
         let now = SampleFile::open(&path).unwrap().annotations().len();
