@@ -452,6 +452,45 @@ def phone(browser, server, theme):
     page.close()
 
 
+EVERYTHING = "&span=0.005&measure=true&show.spectrum=true&show.waterfall=true"
+PARTS = '["header", ".notice", ".plot", ".pane.spectrum", ".pane.waterfall", ".panes > canvas", ".tables"]'
+ONE_BELOW_THE_OTHER = f"""(() => {{ const parts = {PARTS}.map((it) => root.querySelector(it).getBoundingClientRect());
+    return parts.slice(1).every((it, at) => it.top >= parts[at].bottom - 1 && it.height > 0); }})()"""
+# The state and the name of the source are inside the window, and the stream's words are whole.
+NAMED = """[".state", ".source", ".stream"].every((it) => { const node = root.querySelector(it), { left, right, width } = node.getBoundingClientRect();
+    return width > 20 && left >= 0 && right <= innerWidth && (it === ".source" || node.scrollWidth <= node.clientWidth + 1); })"""
+
+
+def sizes(browser, server, grebe):
+    for width, height, is_phone in ((390, 844, True), (844, 390, True), (810, 700, False), (900, 700, False)):
+        page = browser.page(width, height, is_phone=is_phone)
+        page.go(server.link + EVERYTHING)
+        page.wait('root.querySelectorAll("table[aria-label=signals] td").length', f"tables at {width} pixels")
+        page.wait(ONE_BELOW_THE_OTHER, f"{width} x {height}: one part below the other")
+        page.wait(NAMED, f"{width} x {height}: state, source and stream")
+        page.screenshot(KEPT / f"page-{width}.png")
+        check(f"{width} x {height}: no part lies over another, state and name are there", True)
+        page.click("channels")
+        page.wait("""(() => { const top = root.querySelector("aside[aria-label=channels]")?.getBoundingClientRect().top;
+            return top >= 0 && top < innerHeight - 40; })()""", "the panel in sight")
+        page.press("?")
+        titles = '[...root.querySelectorAll(".keys section")].filter((it) => it.getClientRects().length).map((it) => it.querySelector("h3").textContent)'
+        shown = page.wait(f"{titles}.length && {titles}", "the help")
+        check(f"{width} x {height}: the channels open in sight, the help lists {', '.join(shown)}", ("fingers" in shown) == is_phone and ("time" in shown) != is_phone)
+        page.close()
+    server = Server(grebe, sources=("synth:sine?channels=32&frequency=1k&rate=10k",))
+    for width, height, is_phone in ((390, 844, True), (900, 700, False)):
+        page = browser.page(width, height, is_phone=is_phone)
+        page.go(server.link + "&span=0.005")
+        page.wait("root.querySelector('.scroller').scrollHeight > 1000", "lanes that scroll")
+        last = "[...root.querySelectorAll('.names .name')].filter((it) => !it.hidden).at(-1)?.textContent"
+        # The head may still grow, which leaves less room for the lanes.
+        page.wait(f"(root.querySelector('.scroller').scrollTop = 1e6, {last}?.startsWith('CH32'))", "the last lane")
+        check(f"{width} x {height}: 32 lanes scroll", True)
+        page.close()
+    server.close()
+
+
 def pictures(browser, server):
     for theme in ("dark", "light"):
         page = browser.page(1920, 1080, theme)
@@ -541,6 +580,7 @@ def main():
         same_words(browser, grebe)
         for theme in ("dark", "light"):
             phone(browser, server, theme)
+        sizes(browser, server, grebe)
         pictures(browser, server)
         embedded(browser, grebe)
     finally:
