@@ -25,6 +25,7 @@ pub(crate) mod keys;
 mod label_room;
 mod lane_description;
 pub(crate) mod lane_ticks;
+pub(crate) mod levels;
 pub(crate) mod markers;
 pub(crate) mod open;
 mod open_file;

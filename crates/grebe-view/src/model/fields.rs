@@ -4,6 +4,7 @@ use grebe_scope::{Engineering, parse_quantity};
 use serde::{Deserialize, Serialize};
 
 use super::annotation_words::annotation_color;
+use super::levels::LEVEL_UNIT;
 use super::view_model::ViewModel;
 use crate::data::lane::{CHANNELS_MAX, LaneId};
 use crate::model::vertical::{DIVISIONS_VERTICAL, ValueRange};
@@ -111,7 +112,7 @@ impl ViewModel {
             Field::FindTo => self.find_time_text(self.open.find_form.as_ref().and_then(|it| it.to_s)),
             Field::LevelBottom | Field::LevelTop => {
                 let levels = self.controls.levels.unwrap_or(self.controls.levels_seen.1);
-                exact(if field == Field::LevelTop { levels.top } else { levels.bottom }, "dB")
+                exact(if field == Field::LevelTop { levels.top } else { levels.bottom }, LEVEL_UNIT)
             }
             Field::PinLabel(at) => {
                 let pin = self.controls.pins.list.iter().find(|pin| pin.at == at);
@@ -207,7 +208,9 @@ impl ViewModel {
     fn number_of(&self, field: Field, text: &str) -> Result<f64, String> {
         let number = |unit: &str, fits: fn(f64) -> bool| {
             let fits = |value: &f64| fits(*value) && (*value == 0.0 || NUMBERS.contains(&value.abs()));
-            let value = parse_quantity(text.trim(), unit).filter(fits);
+            // A level may be typed in dB, too.
+            let is_short = unit == LEVEL_UNIT && !text.trim().ends_with(LEVEL_UNIT);
+            let value = parse_quantity(text.trim(), if is_short { "dB" } else { unit }).filter(fits);
             value.ok_or_else(|| format!("invalid number {text:?}: use a value such as 150u or 1.5 m"))
         };
         let axis_unit = self.seen.picture.axis_unit();
@@ -234,7 +237,7 @@ impl ViewModel {
             Field::Offset(channel) => number(&unit_of(channel), |_| true),
             Field::PerDivision(lane) => number(&self.setup(lane).unit, |value| value > 0.0),
             Field::Hysteresis => number(&self.trigger_unit().1, |distance| distance >= 0.0),
-            Field::LevelBottom | Field::LevelTop => number("dB", |db| db.abs() <= 1000.0),
+            Field::LevelBottom | Field::LevelTop => number(LEVEL_UNIT, |dbfs| dbfs.abs() <= 1000.0),
             Field::Corner => number(self.corner_unit(), |corner| corner > 0.0),
             Field::Holdoff
             | Field::PulseMin

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use grebe_scope::Scale;
 
 use super::find_form::{FindForm, KINDS};
+use super::levels::LEVEL_UNIT;
 use super::open::{Found, NO_FINDER};
 use super::view_model::{ViewModel, extremes};
 use crate::data::finding::{FoundEvent, Sought};
@@ -195,7 +196,7 @@ impl ViewModel {
     pub(super) fn find_unit(&self) -> String {
         let form = self.open.find_form.as_ref();
         match form.is_some_and(|form| matches!(form.kind().name, "power" | "silence")) {
-            true => "dB".into(),
+            true => LEVEL_UNIT.into(),
             false => self.setup(form.and_then(|form| form.lane).unwrap_or(self.selected())).unit,
         }
     }

@@ -2,6 +2,7 @@
 
 use grebe_scope::Ticks;
 
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
@@ -17,6 +18,10 @@ impl ViewModel {
         if let Some(size) = self.xy_size.filter(|_| self.controls.show.xy) {
             let [_, y] = self.xy_axes(size);
             longest = longest.max(longest_label(y.range.bottom, y.range.top, None, &y.unit));
+        }
+        if self.controls.show.spectrum {
+            let range = self.spectrum_range();
+            longest = longest.max(longest_label(range.bottom, range.top, None, LEVEL_UNIT));
         }
         if let Some(times) = self.waterfall_times() {
             longest =

@@ -4,6 +4,7 @@ use grebe_scope::{Engineering, Peak, Sides, find_peaks, peak_at};
 
 use crate::data::spectrum::{ChannelSpectrum, SpectrumView, peak_floor_dbfs};
 use crate::model::action::ToPeak;
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::options::MarkerPlaces;
 use crate::model::readout::Row;
 use crate::model::view_model::ViewModel;
@@ -100,10 +101,11 @@ impl ViewModel {
         let [at_a, at_b] = first.at.map(|(at, _)| self.frequency_text(at));
         let mut rows = vec![Row { lane: None, cells: vec!["marker".into(), at_a, at_b, apart] }];
         rows.extend(levels.iter().map(|it| {
-            let db = |value: f64| format!("{value:.2} dB");
+            let level = |dbfs: f64| format!("{dbfs:.2} {LEVEL_UNIT}");
             let [a, b] = it.at.map(|(_, dbfs)| dbfs);
+            let apart = format!("{:.2} dB", b - a);
             let label = format!("{} spectrum", self.channel_label(it.channel));
-            Row { lane: Some(self.channel_lane(it.channel)), cells: vec![label, db(a), db(b), db(b - a)] }
+            Row { lane: Some(self.channel_lane(it.channel)), cells: vec![label, level(a), level(b), apart] }
         }));
         rows
     }
@@ -204,7 +206,7 @@ mod tests {
             rows,
             [
                 ["marker", "2.5003 kHz", "1.0007 kHz", "-1.4996 kHz"],
-                ["CH1 spectrum", "-26.02 dB", "-6.02 dB", "20.00 dB"]
+                ["CH1 spectrum", "-26.02 dBFS", "-6.02 dBFS", "20.00 dB"]
             ]
         );
         // Only the visible part has peaks.

@@ -3,6 +3,7 @@
 use grebe_scope::Engineering;
 
 use crate::data::signal::SignalMeasurements;
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::readout::Row;
 use crate::model::view_model::ViewModel;
 
@@ -24,9 +25,9 @@ impl ViewModel {
         let tone = measured.tone;
         let cells = vec![
             self.channel_label(measured.channel),
-            db(measured.power_dbfs, "dBFS"),
+            db(measured.power_dbfs, LEVEL_UNIT),
             db(measured.peak_to_average_db, "dB"),
-            db(measured.channel_power_dbfs, "dBFS"),
+            db(measured.channel_power_dbfs, LEVEL_UNIT),
             db(measured.channel_snr_db, "dB"),
             width.unwrap_or(NOTHING.into()),
             centre.unwrap_or(NOTHING.into()),

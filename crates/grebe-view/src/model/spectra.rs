@@ -3,11 +3,12 @@
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
 use crate::data::spectrum::{ChannelSpectrum, ROW_SIZE_MAX, band, floor_dbfs};
+use crate::model::levels::level_words;
 use crate::model::readout::Row;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
-/// One channel's levels as columns, in decibels.
+/// One channel's levels as columns, in dBFS.
 pub(crate) struct SpectrumTrace {
     pub(crate) channel: usize,
     pub(crate) columns: Vec<Column<f32>>,
@@ -201,7 +202,7 @@ impl ViewModel {
             let lane = self.channel_lane(spectrum.channel);
             spectrum.peaks.iter().take(per_channel).map(move |peak| {
                 let frequency = self.frequency_words(view.cycles_per_sample(peak.line));
-                let cells = vec![label.clone(), frequency, format!("{:.1} dB", peak.dbfs)];
+                let cells = vec![label.clone(), frequency, level_words(peak.dbfs)];
                 Row { lane: Some(lane), cells }
             })
         });
@@ -373,7 +374,9 @@ mod tests {
         assert!(model.set_field(Field::LevelTop, "-79.5 dB").is_err());
         model.set_field(Field::LevelTop, "-20 dB").unwrap();
         assert_eq!(model.waterfall_range(), ValueRange { bottom: -80.0, top: -20.0 });
-        assert_eq!(model.field_text(Field::LevelBottom), "-80 dB");
+        assert_eq!(model.field_text(Field::LevelBottom), "-80 dBFS");
+        model.set_field(Field::LevelTop, "-10 dBFS").unwrap();
+        assert_eq!(model.field_text(Field::LevelTop), "-10 dBFS");
         model.act(Action::LevelsAuto);
         assert_eq!(model.waterfall_range(), auto);
         model.act(Action::LevelsAuto);

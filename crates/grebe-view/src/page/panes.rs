@@ -7,6 +7,7 @@ use super::drawn::rounded;
 use super::requests::Sizes;
 use crate::data::lane::LaneId;
 use crate::model::bars::{spectrum_controls, waterfall_controls, xy_controls};
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 use crate::model::widget::{Rgb, Widget, rgb};
@@ -111,7 +112,7 @@ impl Spectrum {
             zoom: model.controls.spectrum_zoom,
             bottom: range.bottom,
             top: range.top,
-            levels: placed(range, &ticks, "dB"),
+            levels: placed(range, &ticks, LEVEL_UNIT),
             ticks: frequencies(model, width),
             peaks: peaks.collect(),
             markers: model.marker_marks().into_iter().map(|(at, name)| (rounded(at), name)).collect(),
@@ -145,7 +146,7 @@ impl Waterfall {
             top: range.top,
             ticks: frequencies(model, width),
             ages: ages.unwrap_or_default(),
-            levels: placed(range, &levels, "dB"),
+            levels: placed(range, &levels, LEVEL_UNIT),
             marks: {
                 let marks = model.waterfall_marks().into_iter();
                 let place = |[left, right]: [f64; 2], [top, bottom]: [f64; 2]| {

@@ -9,6 +9,7 @@ use crate::model::annotations::WaterfallMark;
 use crate::model::channel::ChannelSetup;
 use crate::model::controls::Show;
 use crate::model::harmonics::Harmonic;
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
@@ -182,8 +183,8 @@ fn draw_spectrum(model: &mut ViewModel, size: Size) -> Result<raster::Image, Err
         .collect();
     let lane = Lane {
         color: Some(theme.text_dim),
-        unit: "dB",
-        ..Lane::new("dBFS", Trace::Layers(&layers), range.bottom, range.top)
+        unit: LEVEL_UNIT,
+        ..Lane::new("level", Trace::Layers(&layers), range.bottom, range.top)
     };
     let peaks = model.peak_rows(if layers.len() > 1 { 1 } else { 3 });
     let peaks = peaks.into_iter().map(|row| row.cells.join(" "));
@@ -240,7 +241,7 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
         ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
     };
     let picture = raster::Picture {
-        levels: Some(Axis { start: range.bottom, end: range.top, unit: "dB" }),
+        levels: Some(Axis { start: range.bottom, end: range.top, unit: LEVEL_UNIT }),
         right: levels_width(model),
         header: &header,
         lanes: &[lane],

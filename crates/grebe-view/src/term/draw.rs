@@ -17,6 +17,7 @@ use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::channel::hue;
 use crate::model::harmonics::Harmonic;
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::seen::hud::{RunState, Tone};
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
@@ -117,36 +118,45 @@ impl<'a> ScopeScreen<'a> {
             Span::styled(format!(" {} ", hud.state.word()), state_style.add_modifier(Modifier::REVERSED));
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let mark = if self.is_marked { " \u{25b6} " } else { " " };
-        let mut first = vec![chip, Span::raw(mark), Span::styled(hud.source.clone(), bold)];
-        first.push(Span::raw(format!("  {}  {}", hud.stream, hud.division)));
+        let source = |room: usize| Span::styled(shortened(&hud.source, room), bold);
+        let mut rest = vec![Span::raw(format!("  {}  {}", hud.stream, hud.division))];
         if let Some(trigger) = &hud.trigger {
-            first.push(Span::styled(format!("  {}", trigger.text()), self.dim()));
+            rest.push(Span::styled(format!("  {}", trigger.text()), self.dim()));
         }
+        let first = vec![chip, Span::raw(mark)];
+        let room = |rest: &[Span<'_>]| width.saturating_sub(first.iter().chain(rest).map(Span::width).sum());
+        let mut least = SOURCE_CHARS_MIN;
         if let Some(notice) = &hud.notice {
             let notice = Span::styled(format!("  {notice}"), Style::new().fg(Color::Yellow));
-            let taken: usize = first.iter().chain([&notice]).map(Span::width).sum();
-            if taken > width {
-                // The reason for a lost connection matters more than the last rate.
-                first.truncate(SOURCE_SPANS);
+            if room(&rest) < hud.source.chars().count() + notice.width() {
+                // The reason for a lost connection matters more than the last rate and the name.
+                (rest, least) = (Vec::new(), 0);
             }
-            first.push(notice);
+            rest.push(notice);
         }
+        let source = source(room(&rest).max(least));
+        let first = [first, vec![source], rest].concat();
         let mut second = vec![Span::styled(" lost ", self.dim())];
+        // An item that would be cut could be read as another number.
+        let mut taken = second[0].width();
+        let mut add = |item: [Span<'static>; 2]| {
+            taken += item.iter().map(Span::width).sum::<usize>();
+            second.extend(item.into_iter().filter(|_| taken <= width + ITEM_SPACING));
+        };
         for item in &hud.losses {
             let style = match item.tone {
                 Tone::Bad => self.bad(),
                 Tone::Good => self.good(),
                 Tone::Plain => Style::new(),
             };
-            second.push(Span::styled(format!("{} ", item.label), self.dim()));
-            second.push(Span::styled(format!("{}  ", item.value), style));
+            let label = Span::styled(format!("{} ", item.label), self.dim());
+            add([label, Span::styled(format!("{}  ", item.value), style)]);
         }
         for item in &hud.facts {
-            second.push(Span::styled("\u{b7} ", self.dim()));
-            second.push(Span::raw(format!("{}  ", item.text())));
+            add([Span::styled("\u{b7} ", self.dim()), Span::raw(format!("{}  ", item.text()))]);
         }
         if !hud.costs.is_empty() {
-            second.push(Span::styled(format!("\u{b7} {}", hud.costs), self.dim()));
+            add([Span::styled("\u{b7} ", self.dim()), Span::styled(format!("{}  ", hud.costs), self.dim())]);
         }
         [Line::from(first), Line::from(second)]
     }
@@ -284,7 +294,7 @@ impl<'a> ScopeScreen<'a> {
         let lane = Rect { height: area.height - 1, ..area };
         let plot = self.plot_of(lane);
         let (start, end, unit, ticks) = self.model.spectrum_axis(u32::from(plot.width / 12).clamp(2, 12));
-        self.grid_of(lane, range, "dB", [start, end], &ticks, buf);
+        self.grid_of(lane, range, LEVEL_UNIT, [start, end], &ticks, buf);
         for trace in self.model.spectrum_traces(usize::from(plot.width) * 2) {
             let hold = Dots::new(&trace.hold, range, f64::from, plot);
             hold.draw(plot, self.color(self.theme().text_dim, Color::DarkGray), self.bad(), buf);
@@ -411,7 +421,8 @@ impl Widget for &mut ScopeScreen<'_> {
         for (place, line) in (0..below).zip(table) {
             line.render(row(area.bottom() - 1 - below + place), buf);
         }
-        let keys = " space pause   \u{2190} \u{2192} span   [ ] back/forward   f spectrum   v measure   ? keys   q quit";
+        let keys =
+            " space pause  \u{2190} \u{2192} span  [ ] back/forward  f spectrum  v measure  ? keys  q quit";
         Line::styled(keys, self.dim()).render(row(area.bottom() - 1), buf);
         if self.model.controls.is_help_open {
             self.help(lanes, buf);
@@ -421,8 +432,18 @@ impl Widget for &mut ScopeScreen<'_> {
     }
 }
 
-/// State, a space, and the source.
-const SOURCE_SPANS: usize = 3;
+/// A text of at most `chars` characters; a longer one ends with an ellipsis.
+fn shortened(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars || chars == 0 {
+        return text.chars().take(chars).collect();
+    }
+    text.chars().take(chars - 1).chain(['\u{2026}']).collect()
+}
+
+/// Of a source's name, beside the settings.
+const SOURCE_CHARS_MIN: usize = 12;
+/// Spaces behind an item of the second line.
+const ITEM_SPACING: usize = 2;
 /// Minimum rows of a lane.
 const LANE_HEIGHT_MIN: u16 = 2;
 const GUTTER_MIN: u16 = 10;

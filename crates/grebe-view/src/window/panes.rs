@@ -143,8 +143,7 @@ impl ScopePanes {
         self.head(ui);
         let area = ui.available_rect_before_wrap();
         let right = area.right() - self.side_width();
-        // Further rows scroll.
-        let bottom = area.bottom() - self.measurements_height().min(area.height() * 0.4);
+        let bottom = area.bottom() - self.measurements_height(area.height());
         let mut panes = Rect::from_min_max(area.min, pos2(right, bottom));
         let strip = self.take_overview(&mut panes, ui.ctx().pixels_per_point());
         self.panes(ui, panes);

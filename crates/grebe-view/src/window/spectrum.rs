@@ -15,14 +15,15 @@ use super::panes::ScopePanes;
 use super::quads;
 use crate::data::spectrum::WaterfallView;
 use crate::model::bars;
+use crate::model::levels::{LEVEL_UNIT, level_words};
 use crate::model::spectra::SpectrumTrace;
 use crate::model::vertical::ValueRange;
 
 impl ScopePanes {
     pub(super) fn spectrum(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let words = self.model.spectrum_words();
-        let (area, response) =
-            self.pane_head(ui, Pane::Spectrum, &words, |panes, ui| panes.spectrum_controls(ui));
+        let controls = bars::spectrum_controls(&self.model);
+        let (area, response) = self.pane_head(ui, Pane::Spectrum, &words, controls);
         let plot = self.plot_rect(area);
         #[cfg(test)]
         {
@@ -50,7 +51,7 @@ impl ScopePanes {
             painter.trace(&lane(&trace.columns, color));
         }
         ui.painter().add(quads::shape(self.slot("spectrum"), area, painter.quads));
-        level_labels(ui, &theme, plot, range, &levels, "dB");
+        level_labels(ui, &theme, plot, range, &levels, LEVEL_UNIT);
         axis_labels(ui, &theme, plot, [start, end], &ticks, unit, 1);
         self.harmonic_marks(ui, plot);
         self.peak_marks(ui, plot, range);
@@ -64,13 +65,6 @@ impl ScopePanes {
             ui.painter().text(plot.center(), Align2::CENTER_CENTER, text, font, color);
         }
         response
-    }
-
-    fn spectrum_controls(&mut self, ui: &mut egui::Ui) {
-        let mut controls = bars::spectrum_controls(&self.model);
-        // From right to left.
-        controls.reverse();
-        self.widgets(ui, &controls);
     }
 
     /// Draws a line at each harmonic with its number at the top; in brackets if it is an alias from beyond half the rate.
@@ -167,7 +161,7 @@ impl ScopePanes {
             let Some(column) = trace.columns.get((part * trace.columns.len() as f64) as usize) else {
                 continue;
             };
-            let text = format!("{:.1} dB", column.max);
+            let text = level_words(f64::from(column.max));
             value_tag(ui, &theme, pos2(pointer.x, top), plot, &text, self.channel_color(trace.channel));
         }
     }
@@ -195,11 +189,8 @@ impl ScopePanes {
         if let Some(sampled) = self.model.waterfall_words() {
             words = format!("{words}  {sampled}");
         }
-        let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, |panes, ui| {
-            let mut controls = bars::waterfall_controls(&panes.model);
-            controls.reverse();
-            panes.widgets(ui, &controls);
-        });
+        let controls = bars::waterfall_controls(&self.model);
+        let (area, response) = self.pane_head(ui, Pane::Waterfall, &words, controls);
         let plot = self.plot_rect(area);
         if plot.width() < 20.0 || plot.height() < 10.0 {
             return response;
@@ -246,7 +237,7 @@ impl ScopePanes {
         for value in ticks.values() {
             let y = bar.bottom() - bar.height() * range.part_of(value) as f32;
             let at = pos2(bar.right() + 4.0, y.clamp(bar.top() + 6.0, bar.bottom() - 6.0));
-            ui.painter().text(at, Align2::LEFT_CENTER, ticks.label(value, "dB"), label_font(), dim);
+            ui.painter().text(at, Align2::LEFT_CENTER, ticks.label(value, LEVEL_UNIT), label_font(), dim);
         }
     }
 
@@ -299,4 +290,4 @@ pub(super) fn ramp(theme: &Theme) -> Vec<Color32> {
 }
 
 /// Width of the level bar with its labels.
-const LEVELS_WIDTH: f32 = 62.0;
+const LEVELS_WIDTH: f32 = 76.0;

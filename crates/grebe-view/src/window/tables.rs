@@ -5,19 +5,23 @@ use eframe::egui::{self, Color32, Rect, vec2};
 use super::labels::label_font;
 use super::lanes::color32;
 use super::panes::ScopePanes;
+use crate::model::controls::Show;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::signals::SIGNAL_COLUMNS;
 
 impl ScopePanes {
-    /// Room for one row per measured channel, and for statistics.
-    pub(super) fn measurements_height(&self) -> f32 {
+    /// Room for one row per measured channel, and for statistics, in a window with `height` for all. Further rows scroll.
+    pub(super) fn measurements_height(&self, height: f32) -> f32 {
+        let Show { spectrum, waterfall, .. } = self.model.controls.show;
+        let panes = 1.0 + f32::from(u8::from(spectrum)) + f32::from(u8::from(waterfall));
+        let most = (height * 0.4).min((height - panes * PANE_HEIGHT_LOW).max(HEIGHT_MIN));
         let rows = self.model.seen.picture.measured.len() + self.model.statistics_rows().len();
         // The trigger's counter has a heading of its own.
         let counter = if self.model.seen.picture.trigger.is_some() { 2.2 } else { 0.0 };
         let signals = self.model.seen.picture.signals.len();
         let signals = if signals > 0 { signals as f32 + 1.3 } else { 0.0 };
         match self.model.controls.is_measuring {
-            true => 32.0 + ROW_HEIGHT * (rows as f32 + counter + signals),
+            true => (32.0 + ROW_HEIGHT * (rows as f32 + counter + signals)).min(most),
             false => 0.0,
         }
     }
@@ -71,3 +75,7 @@ impl ScopePanes {
 }
 
 const ROW_HEIGHT: f32 = 22.0;
+/// Of the tables: a heading and a row.
+const HEIGHT_MIN: f32 = 56.0;
+/// That tables leave to each pane in a low window.
+const PANE_HEIGHT_LOW: f32 = 95.0;

@@ -65,9 +65,15 @@ fn what_the_scope_knows_can_be_read_without_seeing_it() {
 /// Checks sizes through the requests of a frame: the traces ask for one column per pixel.
 #[test]
 fn every_size_has_traces_and_room_for_the_spectrum() {
-    for (size, ratio) in
-        [([1600.0, 1000.0], 2.0), ([480.0, 320.0], 1.0), ([320.0, 240.0], 1.0), ([639.0, 700.0], 1.0)]
-    {
+    let sizes = [
+        ([1600.0, 1000.0], 2.0),
+        ([844.0, 390.0], 1.0),
+        ([900.0, 700.0], 1.0),
+        ([480.0, 320.0], 1.0),
+        ([320.0, 240.0], 1.0),
+        ([639.0, 700.0], 1.0),
+    ];
+    for (size, ratio) in sizes {
         let mut harness = Harness::builder()
             .with_size(egui::vec2(size[0], size[1]) / ratio)
             .with_pixels_per_point(ratio)
@@ -79,6 +85,10 @@ fn every_size_has_traces_and_room_for_the_spectrum() {
         let [traces, spectrum] = harness.state().pane_heights;
         let least = if size[1] >= 700.0 { 100.0 } else { 20.0 };
         assert!(traces >= least && spectrum >= least, "{size:?}: {traces} {spectrum}");
+        // With the waterfall and the tables, too.
+        press(&mut harness, "wv");
+        let [traces, spectrum] = harness.state().pane_heights;
+        assert!(size[0] < 800.0 || traces >= 20.0 && spectrum >= 20.0, "{size:?}: {traces} {spectrum}");
     }
 }
 
@@ -92,6 +102,27 @@ fn a_list_is_as_wide_as_its_words_after_a_narrow_one() {
     }
     let line = harness.get_by_label_contains("trigger channel").rect();
     assert!(line.width() > 150.0 && line.height() < 30.0, "{line:?}");
+}
+
+#[test]
+fn the_controls_of_a_pane_lie_beside_or_below_its_words() {
+    for width in [390.0, 640.0, 900.0] {
+        let mut harness = Harness::builder()
+            .with_size(egui::vec2(width, 844.0))
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(ThemeChoice::Dark));
+        harness.run();
+        press(&mut harness, "f");
+        let words = ["512 samples, Hann, 1.95 Hz a line", "8192", "Hann", "no average", "hold", "markers"];
+        let rects = words.map(|word| harness.get_by_label(word).rect());
+        for (place, rect) in rects.iter().enumerate() {
+            assert!(rect.left() >= 0.0 && rect.right() <= width, "{width}: {} is cut: {rect}", words[place]);
+            for (other, behind) in rects.iter().enumerate().take(place) {
+                let shared = rect.intersect(*behind);
+                let is_apart = shared.width() <= 1.0 || shared.height() <= 1.0;
+                assert!(is_apart, "{width}: {} lies over {}", words[place], words[other]);
+            }
+        }
+    }
 }
 
 #[test]
@@ -349,7 +380,7 @@ fn drag(harness: &mut Harness<'static, ScopePanes>, name: &str, by: egui::Vec2) 
     harness.run();
 }
 
-/// All words of the window of a scope after these keys, and the columns of its traces.
+/// All words of the window of a scope after these keys, those on the axes too, and the columns of its traces.
 pub(crate) fn labels(link: ScopeLink, options: ViewOptions, keys: &str) -> (Vec<String>, usize) {
     let mut harness = Harness::builder()
         .with_size(egui::vec2(2400.0, 1200.0))
@@ -376,7 +407,17 @@ pub(crate) fn labels(link: ScopeLink, options: ViewOptions, keys: &str) -> (Vec<
         let node = node.accesskit_node();
         [node.label(), node.value()]
     };
-    (nodes.flat_map(words).flatten().collect(), columns)
+    let mut words: Vec<String> = nodes.flat_map(words).flatten().collect();
+    harness.output().shapes.iter().for_each(|clipped| painted(&clipped.shape, &mut words));
+    (words, columns)
+}
+
+fn painted(shape: &egui::Shape, words: &mut Vec<String>) {
+    match shape {
+        egui::Shape::Text(text) => words.push(text.galley.text().to_owned()),
+        egui::Shape::Vec(shapes) => shapes.iter().for_each(|shape| painted(shape, words)),
+        _ => {}
+    }
 }
 
 /// Types keys, one per frame.

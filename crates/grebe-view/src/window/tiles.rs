@@ -6,6 +6,7 @@ use egui_tiles::{Behavior, SimplificationOptions, TileId, UiResponse};
 use super::lanes::color32;
 use super::layout::Pane;
 use super::panes::ScopePanes;
+use crate::model::widget::Widget;
 
 impl ScopePanes {
     pub(super) fn panes(&mut self, ui: &mut egui::Ui, area: Rect) {
@@ -21,31 +22,45 @@ impl ScopePanes {
         self.layout = Some(layout);
     }
 
-    /// Draws the strip above a pane: its name, for dragging, and `controls` at the right. Returns the rest of the area.
+    /// Draws the strip above a pane: its name, for dragging, and `controls` at the right, or below in a narrow pane.
+    /// Returns the rest of the area.
     pub(super) fn pane_head(
         &mut self,
         ui: &mut egui::Ui,
         pane: Pane,
         words: &str,
-        controls: impl FnOnce(&mut ScopePanes, &mut egui::Ui),
+        mut controls: Vec<Widget>,
     ) -> (Rect, UiResponse) {
         let area = ui.max_rect();
         let strip = Rect::from_min_size(area.min + vec2(10.0, 3.0), vec2(area.width() - 20.0, 22.0));
+        let is_narrow = strip.width() < NAME_WIDTH + CONTROL_WIDTH * controls.len() as f32
+            && area.height() >= TWO_ROWS_HEIGHT_MIN;
         let theme = self.theme();
+        let words = egui::Label::new(egui::RichText::new(words).color(color32(theme.text_dim))).truncate();
         let mut response = UiResponse::None;
-        ui.scope_builder(UiBuilder::new().max_rect(strip), |ui| {
+        let head = ui.scope_builder(UiBuilder::new().max_rect(strip), |ui| {
             ui.horizontal(|ui| {
                 let name = egui::RichText::new(pane.name()).strong().color(color32(theme.text));
                 let handle = ui.add(egui::Label::new(name).sense(Sense::drag()));
                 if handle.on_hover_cursor(CursorIcon::Grab).drag_started() {
                     response = UiResponse::DragStarted;
                 }
-                ui.label(egui::RichText::new(words).color(color32(theme.text_dim)));
-                let right_to_left = egui::Layout::right_to_left(egui::Align::Center);
-                ui.with_layout(right_to_left, |ui| controls(self, ui));
+                if is_narrow {
+                    ui.add(words);
+                    return;
+                }
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    controls.reverse();
+                    self.widgets(ui, &controls);
+                    ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| ui.add(words));
+                });
             });
+            if is_narrow {
+                ui.horizontal_wrapped(|ui| self.widgets(ui, &controls));
+            }
         });
-        (Rect::from_min_max(pos2(area.left(), strip.bottom() + 2.0), area.max), response)
+        let bottom = if is_narrow { head.response.rect.bottom() } else { strip.bottom() };
+        (Rect::from_min_max(pos2(area.left(), bottom + 2.0), area.max), response)
     }
 }
 
@@ -86,3 +101,9 @@ impl Behavior<Pane> for TileBehavior<'_> {
         }
     }
 }
+
+/// About the width of a pane's name, and of each of its controls.
+const NAME_WIDTH: f32 = 70.0;
+const CONTROL_WIDTH: f32 = 60.0;
+/// Lower panes have no room for a second row of controls.
+const TWO_ROWS_HEIGHT_MIN: f32 = 140.0;

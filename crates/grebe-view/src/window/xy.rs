@@ -17,11 +17,7 @@ use crate::model::xy::XyAxis;
 impl ScopePanes {
     pub(super) fn xy(&mut self, ui: &mut egui::Ui) -> UiResponse {
         let words = self.model.xy_words();
-        let (area, response) = self.pane_head(ui, Pane::Xy, &words, |panes, ui| {
-            let mut controls = bars::xy_controls();
-            controls.reverse();
-            panes.widgets(ui, &controls);
-        });
+        let (area, response) = self.pane_head(ui, Pane::Xy, &words, bars::xy_controls());
         let plot = Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0, AXIS_HEIGHT));
         if plot.width() < 20.0 || plot.height() < 20.0 {
             self.model.xy_size = None;

@@ -195,7 +195,7 @@ function drawReadout(pen, { pointer, shown }, area, lanes, theme) {
 }
 
 /** Width of the level bar with its labels. */
-export const LEVELS_WIDTH = 62;
+export const LEVELS_WIDTH = 76;
 const GUTTER = 66;
 const GUTTER_NARROW = 54;
 const NARROW = 560;

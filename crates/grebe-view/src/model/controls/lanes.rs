@@ -10,6 +10,7 @@ use crate::data::viewport::two_digits_up;
 use crate::model::action::Step;
 use crate::model::channel::ChannelSetup;
 use crate::model::lane_description::LaneDescription;
+use crate::model::levels::LEVEL_UNIT;
 use crate::model::vertical::{AutoRange, DIVISIONS_VERTICAL, ValueRange, VerticalScale};
 
 /// The settings of each lane.
@@ -44,7 +45,7 @@ impl Lanes {
         }
         let channel = self.set.get(LaneId::real(lane.channel)).cloned().unwrap_or_default();
         let (unit, scale, offset) = match lane.part {
-            Part::MagnitudeDb => ("dBFS".into(), 1.0, 0.0),
+            Part::MagnitudeDb => (LEVEL_UNIT.into(), 1.0, 0.0),
             Part::Phase => ("\u{b0}".into(), 180.0 / PI, 0.0),
             Part::Frequency => ("c/S".into(), 1.0, 0.0),
             Part::Magnitude => (channel.unit, channel.scale.abs(), 0.0),

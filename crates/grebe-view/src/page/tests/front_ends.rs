@@ -399,6 +399,7 @@ fn check(signal: &Signal, keys: &str) {
             assert!((found - truth).abs() <= error_max, "{what}: {column} is {cell}, and should be {truth}");
         }
     }
+    check_levels(&expected, &what);
     let elsewhere = [
         ("a viewer on another host", viewer_says(&link, signal, keys, &expected)),
         ("the page", page_says(&link, signal, keys, &expected)),
@@ -415,6 +416,10 @@ fn check(signal: &Signal, keys: &str) {
         for cell in cells(&expected) {
             assert!(screen.contains(&cell), "{what}: {cell} in the terminal\n{screen}");
         }
+        // Its axis stands left of the spectrum.
+        let axis = screen.lines().filter_map(|line| line.trim_start_matches(['"', ' ']).split_once(' '));
+        let axis = axis.filter(|(level, rest)| level.parse::<i32>().is_ok() && rest.starts_with("dBFS "));
+        assert!(!model.controls.show.spectrum || axis.count() >= 3, "{what}: levels in dBFS in\n{screen}");
     }
     #[cfg(feature = "window")]
     {
@@ -428,6 +433,25 @@ fn check(signal: &Signal, keys: &str) {
                 "{what}: {cell} in the window: {labels:?}"
             );
         }
+        let axis = labels.iter().filter_map(|label| label.strip_suffix(" dBFS")?.parse::<i32>().ok());
+        assert!(!model.controls.show.spectrum || axis.count() >= 3, "{what}: levels in dBFS in {labels:?}");
+    }
+}
+
+/// Axes, bars and peaks state levels in the unit of the table of signals.
+fn check_levels(said: &Map<String, Value>, what: &str) {
+    let unit =
+        |words: &Value| words.as_str().unwrap().rsplit_once(' ').map_or(String::new(), |it| it.1.into());
+    let panes = ["spectrum", "waterfall"].map(|pane| &said[pane]);
+    let axes = panes.iter().flat_map(|pane| pane["levels"].as_array().into_iter().flatten());
+    let peaks = said["spectrum"]["peaks"].as_array().into_iter().flatten().map(|peak| &peak["words"]);
+    for words in axes.map(|label| &label[1]).chain(peaks) {
+        assert_eq!(unit(words), "dBFS", "{what}: {words}");
+    }
+    let mut tables = said["tables"].as_array().unwrap().iter();
+    if let Some(signals) = tables.find(|table| table["name"] == "signals") {
+        let power = &signals["rows"][0][1][1];
+        assert_eq!(unit(power), "dBFS", "{what}: {signals}");
     }
 }
 

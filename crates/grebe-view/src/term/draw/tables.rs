@@ -54,10 +54,10 @@ impl ScopeScreen<'_> {
         if self.model.open.table_page * page >= count {
             self.model.open.table_page = 0;
         }
-        let from = self.model.open.table_page * page;
-        let to = (from + page).min(count);
+        // The last page is full, too.
+        let from = (self.model.open.table_page * page).min(count - page);
+        let to = from + page;
         lines = lines.drain(from..to).collect();
-        lines.resize(page, Line::default());
         lines.push(Line::styled(
             format!(" lines {} to {to} of {count}: shift tab for more", from + 1),
             self.dim(),

@@ -89,6 +89,22 @@ fn three_lanes_with_a_gap() {
 }
 
 #[test]
+fn a_long_name_hides_neither_the_settings_nor_a_message() {
+    let mut model = model(80);
+    model.seen.hud.source = "synth:sine,square?channels=4&rate=50k&frequency=1k&amplitude=0.5".into();
+    let drawn = screen(&mut model, 80, 24);
+    let head = drawn.lines().next().unwrap();
+    assert!(head.contains(" synth:sine,square?cha") && head.contains("\u{2026}  3 \u{d7}"), "{head}");
+    assert!(head.contains(&model.seen.hud.division), "{head}");
+    let notice = "the terminal has no waterfall; the window and the page have";
+    model.seen.hud.notice = Some(notice.into());
+    let drawn = screen(&mut model, 80, 24);
+    let lines: Vec<&str> = drawn.lines().collect();
+    assert!(lines[0].contains(notice) && lines[0].contains(" synth:"), "{drawn}");
+    assert!(lines[23].contains("q quit"), "{drawn}");
+}
+
+#[test]
 fn the_key_overlay_and_a_narrow_terminal() {
     let mut model = model(50);
     let picture = model.seen.picture.clone();

@@ -57,6 +57,35 @@ fn every_look_is_as_it_was_designed() {
     }
 }
 
+/// The windows of small, large and fine screens: size in pixels, and pixels per point.
+const SIZES: [(&str, [f32; 2], f32, ThemeChoice); 5] = [
+    ("size_390_dark", [390.0, 844.0], 1.0, ThemeChoice::Dark),
+    ("size_844_light", [844.0, 390.0], 1.0, ThemeChoice::Light),
+    ("size_900_dark", [900.0, 700.0], 1.0, ThemeChoice::Dark),
+    ("size_1920_light", [1920.0, 1080.0], 1.0, ThemeChoice::Light),
+    ("size_1600_fine_dark", [1600.0, 1000.0], 2.0, ThemeChoice::Dark),
+];
+
+#[test]
+fn every_size_is_as_it_was_designed() {
+    let mut results = SnapshotResults::new();
+    for (name, size, ratio, theme) in SIZES {
+        let Some(renderer) = renderer() else {
+            eprintln!("skipped: no software Vulkan adapter here (Debian: mesa-vulkan-drivers)");
+            return;
+        };
+        let mut harness = Harness::builder()
+            .with_size(egui::Vec2::from(size) / ratio)
+            .with_pixels_per_point(ratio)
+            .renderer(renderer)
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(theme));
+        harness.run();
+        press(&mut harness, "fwv");
+        harness.snapshot(name);
+        results.extend_harness(&mut harness);
+    }
+}
+
 /// `None` without software Vulkan.
 pub(super) fn renderer() -> Option<WgpuTestRenderer> {
     if !has_software_vulkan() {
