@@ -79,25 +79,21 @@ const RECEIVER_KEYS: KeyGroup = KeyGroup {
 const FIND_KEYS: KeyGroup = KeyGroup {
     title: "find",
     keys: &[
-        line("\"", "in all of the history", &[("\"", Action::Ask(Question::Find))]),
-        line("{ }", "from one to the next", &[]),
+        line("\"", "search the whole history", &[("\"", Action::Ask(Question::Find))]),
+        line("{ }", "previous / next result", &[]),
     ],
 };
 
-const SEVERAL_KEYS: KeyGroup = KeyGroup {
-    title: "several streams",
-    keys: &[line("tab", "keys to the next (window: to the pointer's)", &[])],
-};
+const SEVERAL_KEYS: KeyGroup =
+    KeyGroup { title: "several streams", keys: &[line("tab", "keys to the next stream (terminal)", &[])] };
 
 const SOURCE_KEYS: KeyGroup = KeyGroup {
     title: "sources",
     keys: &[line("&", "another source of this server", &[("&", Action::Choices(Setting::Source))])],
 };
 
-const RING_KEYS: KeyGroup = KeyGroup {
-    title: "ring",
-    keys: &[line("!", "keep the last, or a held picture", &[("!", Action::Keep)])],
-};
+const RING_KEYS: KeyGroup =
+    KeyGroup { title: "ring", keys: &[line("!", "save the ring's last seconds", &[("!", Action::Keep)])] };
 
 const GENERATOR_KEYS: KeyGroup = KeyGroup {
     title: "generator",
@@ -109,6 +105,37 @@ const GENERATOR_KEYS: KeyGroup = KeyGroup {
             &[("z", Action::GeneratorRate(Step::Down)), ("Z", Action::GeneratorRate(Step::Up))],
         ),
         line("F", "next waveform", &[("F", Action::Next(Setting::Wave))]),
+    ],
+};
+
+/// The mouse, in the window and on the page.
+pub(crate) const MOUSE: KeyGroup = KeyGroup {
+    title: "mouse",
+    keys: &[
+        line("wheel", "time span, frequency range", &[]),
+        line("drag", "back / forward; levels, cursors", &[]),
+        line("shift drag", "zoom into a box; or right button", &[]),
+        line("ctrl drag", "annotate; on the waterfall shift", &[]),
+        line("strip below", "click or drag: go there", &[]),
+        line("left numbers", "wheel: scale of a channel", &[]),
+        line("click a name", "settings of the channel", &[]),
+        line("shift wheel", "scroll the lanes", &[]),
+        line("double click", "to the newest samples", &[]),
+    ],
+};
+
+/// Screens to touch.
+pub(crate) const FINGERS: KeyGroup = KeyGroup {
+    title: "fingers",
+    keys: &[
+        line("drag", "back / forward in time, frequencies", &[]),
+        line("two fingers", "zoom and move", &[]),
+        line("drag a mark", "cursors, markers, trigger level and place", &[]),
+        line("strip below", "tap or drag: go there", &[]),
+        line("tap a name", "settings of the channel", &[]),
+        line("right edge", "scroll lanes that have no room", &[]),
+        line("pause, resume", "hold the picture; to the newest samples", &[]),
+        line("settings", "list of all settings", &[]),
     ],
 };
 
@@ -138,15 +165,11 @@ const KEYS: [KeyGroup; 7] = [
                     ("PageDown", Action::Later),
                 ],
             ),
-            line("end", "to the newest samples", &[("End", Action::Live)]),
-            line(
-                "home *",
-                "all of the recording, of the history",
-                &[("Home", Action::FitAll), ("*", Action::FitAll)],
-            ),
+            line("end", "go to the newest samples", &[("End", Action::Live)]),
+            line("home *", "whole recording or history", &[("Home", Action::FitAll), ("*", Action::FitAll)]),
             line("U", "autoset: time, scales, trigger", &[("U", Action::Autoset)]),
-            line("|", "zoom to what lies between cursors", &[("|", Action::ZoomToCursors)]),
-            line("_", "strip with all of the history", &[("_", Action::Overview)]),
+            line("|", "zoom to the range between cursors", &[("|", Action::ZoomToCursors)]),
+            line("_", "strip with the whole history", &[("_", Action::Overview)]),
         ],
     },
     KeyGroup {
@@ -154,7 +177,7 @@ const KEYS: [KeyGroup; 7] = [
         keys: &[
             line(
                 "1 \u{2026} 8  9",
-                "channel on / off, the next eight",
+                "channel on / off; next eight",
                 &[
                     ("1", Action::GroupChannel(0)),
                     ("2", Action::GroupChannel(1)),
@@ -167,29 +190,33 @@ const KEYS: [KeyGroup; 7] = [
                     ("9", Action::NextGroup),
                 ],
             ),
-            line(
-                "/",
-                "parts of I and Q: magnitude, phase, \u{2026}",
-                &[("/", Action::Choices(Setting::Parts))],
-            ),
+            line("/", "parts: I, Q, magnitude, phase, \u{2026}", &[("/", Action::Choices(Setting::Parts))]),
             line("n", "next channel for the keys below", &[("n", Action::NextChannel)]),
             line(
                 "y Y  u",
-                "finer / coarser scale, automatic",
+                "finer / coarser; automatic scale",
                 &[
                     ("y", Action::Vertical(Step::Down)),
                     ("Y", Action::Vertical(Step::Up)),
                     ("u", Action::VerticalAuto),
                 ],
             ),
-            line("j k", "trace down / up", &[("j", Action::Position(-0.5)), ("k", Action::Position(0.5))]),
-            line("i  a", "invert, AC coupling", &[("i", Action::Invert), ("a", Action::Coupling)]),
-            line("o  d", "overlay, persistence", &[("o", Action::Overlay), ("d", Action::Persistence)]),
-            line("I", "line between samples: straight, sin(x)/x", &[("I", Action::Interpolation)]),
+            line(
+                "j k",
+                "move the trace down / up",
+                &[("j", Action::Position(-0.5)), ("k", Action::Position(0.5))],
+            ),
+            line("i  a", "invert; AC coupling", &[("i", Action::Invert), ("a", Action::Coupling)]),
+            line(
+                "o  d",
+                "overlay all channels; persistence",
+                &[("o", Action::Overlay), ("d", Action::Persistence)],
+            ),
+            line("I", "join samples: straight, sin(x)/x", &[("I", Action::Interpolation)]),
             line("l", "channel panel", &[("l", Action::Channels)]),
             line(
                 "E  N B",
-                "math channel, what of",
+                "math channel; its two inputs",
                 &[
                     ("E", Action::Next(Setting::Math)),
                     ("N", Action::Next(Setting::MathInput(0))),
@@ -203,32 +230,32 @@ const KEYS: [KeyGroup; 7] = [
         keys: &[
             line(
                 "m  s",
-                "roll, auto, normal; single shot",
+                "mode; single shot",
                 &[("m", Action::Next(Setting::TriggerMode)), ("s", Action::Trigger(TriggerMode::Single))],
             ),
             line(
                 "b  T",
-                "what triggers, its pulse width or dropout",
+                "kind; pulse width or dropout time",
                 &[("b", Action::Next(Setting::TriggerKind)), ("T", Action::Ask(Question::TriggerTime))],
             ),
             line(
                 "e  r",
-                "direction, channel",
+                "other slope; next channel",
                 &[("e", Action::Slope), ("r", Action::Next(Setting::TriggerLane))],
             ),
             line(
                 "\u{2191} \u{2193}  0",
-                "level up / down, automatic",
+                "level up / down; automatic level",
                 &[
                     ("ArrowUp", Action::Level(1.0)),
                     ("ArrowDown", Action::Level(-1.0)),
                     ("0", Action::LevelAuto),
                 ],
             ),
-            line("p", "left, middle, right of the screen", &[("p", Action::Next(Setting::TriggerPlace))]),
+            line("p", "place: left, middle or right", &[("p", Action::Next(Setting::TriggerPlace))]),
             line(
                 "; :  L  ~",
-                "holdoff, LF / HF reject, noise reject",
+                "hold-off; LF, HF, noise reject",
                 &[
                     (";", Action::Holdoff(Step::Down)),
                     (":", Action::Holdoff(Step::Up)),
@@ -238,7 +265,7 @@ const KEYS: [KeyGroup; 7] = [
             ),
             line(
                 "g  { }  P",
-                "last triggers, to each, pin",
+                "list; previous / next trigger; pin",
                 &[
                     ("g", Action::Segments),
                     ("{", Action::Segment(-1)),
@@ -253,12 +280,12 @@ const KEYS: [KeyGroup; 7] = [
         keys: &[
             line(
                 "c  C",
-                "time cursors, value cursors",
+                "time cursors; value cursors",
                 &[("c", Action::Cursors), ("C", Action::ValueCursors)],
             ),
             line(
                 ", .  x",
-                "move a time cursor, the other",
+                "move a time cursor; the other one",
                 &[
                     (",", Action::MoveCursor(-1.0)),
                     (".", Action::MoveCursor(1.0)),
@@ -269,7 +296,7 @@ const KEYS: [KeyGroup; 7] = [
             ),
             line(
                 "J K  X",
-                "move a value cursor, the other",
+                "move a value cursor; the other one",
                 &[
                     ("J", Action::MoveValueCursor(-1.0)),
                     ("K", Action::MoveValueCursor(1.0)),
@@ -278,24 +305,24 @@ const KEYS: [KeyGroup; 7] = [
             ),
             line(
                 "v  V",
-                "measurements, their statistics",
+                "measurements; their statistics",
                 &[("v", Action::Measure), ("V", Action::Statistics)],
             ),
-            line("Q", "which measurements", &[("Q", Action::Choices(Setting::Quantities))]),
+            line("Q", "choose the measurements", &[("Q", Action::Choices(Setting::Quantities))]),
         ],
     },
     KeyGroup {
         title: "spectrum",
         keys: &[
-            line("f  w", "spectrum, waterfall", &[("f", Action::Spectrum), ("w", Action::Waterfall)]),
+            line("f  w", "spectrum; waterfall", &[("f", Action::Spectrum), ("w", Action::Waterfall)]),
             line(
                 "@  '",
-                "one channel over another, symbol rate",
+                "XY plot; symbol rate",
                 &[("@", Action::Xy), ("'", Action::Ask(Question::SymbolRate))],
             ),
             line(
                 "( )  W",
-                "shorter / longer transform, window",
+                "transform length; window function",
                 &[
                     ("(", Action::TransformSize(Step::Down)),
                     (")", Action::TransformSize(Step::Up)),
@@ -304,12 +331,12 @@ const KEYS: [KeyGroup; 7] = [
             ),
             line(
                 "A  H",
-                "averages, peak hold",
+                "averages; hold the highest levels",
                 &[("A", Action::Next(Setting::Averages)), ("H", Action::PeakHold)],
             ),
             line(
                 "`  \\  #",
-                "markers, to a peak, harmonics",
+                "markers; move to a peak; harmonics",
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
             ),
         ],
@@ -319,12 +346,12 @@ const KEYS: [KeyGroup; 7] = [
         keys: &[
             line(
                 "F2  F8",
-                "annotate between cursors, edit",
+                "annotate between cursors; edit",
                 &[("F2", Action::Annotate), ("F8", Action::EditAnnotation)],
             ),
             line(
                 "F4  F9",
-                "table of annotations, undo",
+                "table of annotations; undo",
                 &[("F4", Action::Annotations), ("F9", Action::UndoAnnotation)],
             ),
             line(
@@ -340,17 +367,17 @@ const KEYS: [KeyGroup; 7] = [
             line("S", "save the picture (PNG)", &[("S", Action::Save(SaveWhat::Picture))]),
             line(
                 "D  M",
-                "save samples, measurements (CSV)",
+                "save samples; measurements (CSV)",
                 &[("D", Action::Save(SaveWhat::Samples)), ("M", Action::Save(SaveWhat::Measurements))],
             ),
             line("R", "save a recording (SigMF)", &[("R", Action::Save(SaveWhat::Recording))]),
-            line("enter", "all settings, to choose", &[("Enter", Action::Choices(Setting::All))]),
+            line("enter", "list of all settings", &[("Enter", Action::Choices(Setting::All))]),
             line("O", "open a file", &[("O", Action::Ask(Question::File))]),
-            line("t", "dark / light", &[("t", Action::Theme)]),
+            line("t", "dark / light theme", &[("t", Action::Theme)]),
             line("?", "this help", &[("?", Action::Help), ("h", Action::Help)]),
-            line("shift tab", "more of the tables (terminal)", &[]),
+            line("shift tab", "scroll the tables (terminal)", &[]),
             line("q", "quit", &[("q", Action::Quit)]),
-            line("esc", "close what is open", &[("Escape", Action::Back)]),
+            line("esc", "close the open list or prompt", &[("Escape", Action::Back)]),
         ],
     },
 ];
@@ -364,6 +391,12 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for (name, _) in all_keys() {
             assert!(seen.insert(name), "{name} stands twice");
+        }
+        // A column of the terminal cuts longer words.
+        let groups = [FIND_KEYS, SEVERAL_KEYS, SOURCE_KEYS, GENERATOR_KEYS, RECEIVER_KEYS, RING_KEYS];
+        for line in KEYS.iter().chain(&groups).flat_map(|group| group.keys) {
+            let is_short = line.shown.chars().count() <= 9 && line.words.chars().count() <= 34;
+            assert!(is_short, "{} {}", line.shown, line.words);
         }
         assert_eq!(char_action('U'), Some(Action::Autoset));
         assert_eq!(key_action("ArrowUp", false), Some(Action::Level(1.0)));

@@ -318,7 +318,7 @@ pub(crate) fn find_rows(model: &ViewModel) -> Vec<Vec<Widget>> {
         Field::FindTo,
     ));
     rows.push(vec![
-        Widget::pressed("search", "search all of the history", Press::Find),
+        Widget::pressed("search", "search the whole history", Press::Find),
         Widget::button("in words\u{2026}", "as grebe find has it  (\")", Action::Ask(Question::Find)),
     ]);
     rows

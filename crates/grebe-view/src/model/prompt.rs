@@ -53,19 +53,21 @@ impl ViewModel {
         match (prompt.question, self.controls.trigger.settings.kind) {
             (Question::File, _) => "open a file (tab completes)",
             (Question::Find, _) => {
-                "find in all of the history, as grebe find --trigger has it; nothing: no more"
+                "search the whole history, with the options of grebe find; empty: end the search"
             }
             (Question::Tuning(what), _) => what.question(),
             (Question::Annotation, _) => {
                 "name of the annotation; after a semicolon a comment, and a colour such as #ff8800"
             }
             (Question::AnnotationWords, _) => "name; comment #colour",
-            (Question::AnnotationFilter, _) => "words of the annotations to list; nothing: all",
-            (Question::SymbolRate, _) => "symbols a second, as 100k: a point each; nothing: every sample",
-            (_, TriggerKind::Pulse) => {
-                "pulses shorter than 20u, longer than 1m.., between 20u..1m; nothing: a division"
+            (Question::AnnotationFilter, _) => "words of the annotations to list; empty: all",
+            (Question::SymbolRate, _) => {
+                "symbols per second, such as 100k, a point each; empty: every sample"
             }
-            _ => "time without a crossing, as 20u or 1.5 ms; nothing: a division",
+            (_, TriggerKind::Pulse) => {
+                "pulse width: 20u is a maximum, 1m.. a minimum, 20u..1m both; empty: a division"
+            }
+            _ => "time without a crossing, such as 20u or 1.5 ms; empty: a division",
         }
     }
 

@@ -10,7 +10,7 @@ use crate::data::trigger::TriggerState;
 use crate::model::action::{Action, SaveWhat};
 use crate::model::bars::{trigger_modes, views};
 use crate::model::channel::ThemeChoice;
-use crate::model::keys::keys;
+use crate::model::keys::{FINGERS, KeyGroup, MOUSE, keys};
 use crate::model::panels::{Panel, panels};
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::seen::hud::{Item, Tone};
@@ -196,7 +196,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
         Widget::button("\u{2212}", "longer time span  (-)", Action::Longer),
         Widget::label(model.seen.hud.division.clone()).is("division"),
         Widget::button("+", "shorter time span  (+)", Action::Shorter),
-        Widget::button("fit", "all of the recording, of the history  (home or *)", Action::FitAll),
+        Widget::button("fit", "whole recording or history  (home or *)", Action::FitAll),
         Widget::button("autoset", "time, scales and trigger as the signals ask for  (U)", Action::Autoset),
         Widget {
             is_on: is_held.then_some(true),
@@ -212,7 +212,7 @@ fn tools(model: &ViewModel) -> Vec<Widget> {
     ];
     tools.extend(views(model));
     tools.extend([
-        Widget::choice("settings", "all settings, to choose  (enter)", Setting::All),
+        Widget::choice("settings", "list of all settings  (enter)", Setting::All),
         save("PNG", "save the picture  (S)", SaveWhat::Picture),
         save("CSV", "save the samples on the screen  (D)", SaveWhat::Samples),
     ]);
@@ -247,13 +247,13 @@ fn trigger_row(model: &ViewModel) -> Vec<Widget> {
         row.push(Widget::button(level, title, Action::LevelAuto));
         let title = "all of the signal, without its slow part, or without its fast one  (L)";
         row.push(Widget::button(trigger.coupling.clone(), title, Action::TriggerCoupling));
-        let title = "where the trigger stands: left, middle, right  (p); drag the arrow above the traces";
+        let title = "trigger at the left, the middle or the right  (p); or drag the arrow above the traces";
         row.push(Widget::button(place, title, Action::Next(Setting::TriggerPlace)));
     }
     let is_open = model.controls.show.segments;
-    row.push(Widget::toggle("triggers", "the last triggers, to go to each  (g)", Action::Segments, is_open));
+    row.push(Widget::toggle("triggers", "list of the last triggers  (g)", Action::Segments, is_open));
     if model.has_finder() {
-        let title = "search all of the history, by a form; in words  (\")";
+        let title = "search the whole history, by a form or in words  (\")";
         row.push(Widget::toggle("find", title, Action::Find, model.open.find_form.is_some()));
     }
     if let Some(trigger) = &model.seen.hud.trigger {
@@ -322,29 +322,6 @@ fn tables(model: &ViewModel) -> Vec<Table> {
 }
 
 fn help(model: &ViewModel) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
-    let mouse = [
-        ("wheel", "time span, frequency range"),
-        ("drag", "back / forward; levels, cursors"),
-        ("shift drag", "zoom into a stretch; or with the right button"),
-        ("strip below", "click or drag: there in the history"),
-        ("wheel left", "scale of a channel"),
-        ("click a name", "settings of the channel"),
-        ("shift wheel", "scroll the lanes"),
-        ("double click", "to the newest samples"),
-    ];
-    let fingers = [
-        ("drag", "back / forward in time, frequencies"),
-        ("two fingers", "zoom and move"),
-        ("drag a mark", "cursors, markers, trigger level and place"),
-        ("strip below", "tap or drag: there in the history"),
-        ("tap a name", "settings of the channel"),
-        ("right edge", "scroll lanes that have no room"),
-        ("pause, resume", "hold the picture; to the newest samples"),
-        ("settings", "all settings, to choose"),
-    ];
-    let lines = |group: &crate::model::keys::KeyGroup| {
-        group.keys.iter().map(|line| (line.shown, line.words)).collect()
-    };
-    let groups = keys(model).map(|group| (group.title, lines(group)));
-    groups.chain([("mouse", mouse.to_vec()), ("fingers", fingers.to_vec())]).collect()
+    let lines = |group: &KeyGroup| group.keys.iter().map(|line| (line.shown, line.words)).collect();
+    keys(model).chain([&MOUSE, &FINGERS]).map(|group| (group.title, lines(group))).collect()
 }

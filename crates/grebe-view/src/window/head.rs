@@ -129,7 +129,7 @@ impl ScopePanes {
         let division = egui::RichText::new(&self.model.seen.hud.division).monospace();
         ui.add_sized([86.0, 18.0], egui::Label::new(division));
         self.button(ui, "+", "zoom in: shorter time span  (\u{2190} or +)", Action::Shorter);
-        self.button(ui, "fit", "all of the recording, of the history  (home or *)", Action::FitAll);
+        self.button(ui, "fit", "whole recording or history  (home or *)", Action::FitAll);
         let hint = "time, scales and trigger as the signals ask for  (U)";
         self.button(ui, "autoset", hint, Action::Autoset);
         ui.separator();

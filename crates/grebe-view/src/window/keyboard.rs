@@ -5,7 +5,7 @@ use eframe::egui::{self, Align2};
 use super::lanes::color32;
 use super::panes::ScopePanes;
 use crate::model::action::Action;
-use crate::model::keys::{KeyGroup, char_action, key_action, keys};
+use crate::model::keys::{KeyGroup, MOUSE, char_action, key_action, keys};
 
 impl ScopePanes {
     pub(super) fn keys(&mut self, ui: &egui::Ui) {
@@ -43,49 +43,15 @@ impl ScopePanes {
             .resizable(false)
             .anchor(Align2::CENTER_CENTER, [0.0, 0.0])
             .show(ui.ctx(), |ui| {
-                let mouse: (&str, &[(&str, &str)]) = (
-                    "mouse",
-                    &[
-                        ("wheel", "time span, frequency range"),
-                        ("drag", "back / forward; levels, cursors, panes"),
-                        ("shift drag", "zoom into a box; or with the right button"),
-                        ("ctrl drag", "annotate a stretch; shift on the waterfall a box"),
-                        ("strip below", "click or drag: there in the history"),
-                        ("... left", "scale and position of a channel"),
-                        ("click a name", "settings of the channel"),
-                        ("double click", "to the newest samples"),
-                    ],
-                );
-                let lines =
-                    |group: &KeyGroup| group.keys.iter().map(|line| (line.shown, line.words)).collect();
-                let groups = keys(&self.model).map(|group| (group.title, lines(group)));
-                let groups: Vec<(&str, Vec<(&str, &str)>)> =
-                    groups.chain([(mouse.0, mouse.1.to_vec())]).collect();
+                let groups: Vec<&KeyGroup> = keys(&self.model).chain([&MOUSE]).collect();
                 let room = ui.ctx().content_rect().size() - egui::vec2(60.0, 80.0);
                 let scroll = egui::ScrollArea::both().max_width(room.x).max_height(room.y);
                 // As large as it takes, before anything scrolls.
                 let scroll = scroll.min_scrolled_width(room.x).min_scrolled_height(room.y);
                 scroll.show(ui, |ui| {
                     ui.horizontal_top(|ui| {
-                        for (side, groups) in
-                            [&groups[..2], &groups[2..5], &groups[5..]].into_iter().enumerate()
-                        {
-                            egui::Grid::new(("keys", side)).num_columns(2).spacing([18.0, 5.0]).show(
-                                ui,
-                                |ui| {
-                                    for (title, keys) in groups {
-                                        ui.label(
-                                            egui::RichText::new(*title).color(color32(self.theme().trace(1))),
-                                        );
-                                        ui.end_row();
-                                        for (key, meaning) in keys {
-                                            ui.label(egui::RichText::new(*key).monospace());
-                                            ui.label(*meaning);
-                                            ui.end_row();
-                                        }
-                                    }
-                                },
-                            );
+                        for (number, column) in columns(&groups, room.x).into_iter().enumerate() {
+                            self.key_column(ui, number, column);
                             ui.add_space(16.0);
                         }
                     })
@@ -95,6 +61,38 @@ impl ScopePanes {
             self.model.act(Action::Help);
         }
     }
+
+    fn key_column(&self, ui: &mut egui::Ui, number: usize, groups: &[&KeyGroup]) {
+        egui::Grid::new(("keys", number)).num_columns(2).spacing([18.0, 2.0]).show(ui, |ui| {
+            for group in groups {
+                ui.label(egui::RichText::new(group.title).color(color32(self.theme().trace(1))));
+                ui.end_row();
+                for line in group.keys {
+                    ui.label(egui::RichText::new(line.shown).monospace());
+                    ui.label(line.words);
+                    ui.end_row();
+                }
+            }
+        });
+    }
+}
+
+/// The groups in their order, in columns of about the same height, as many as the width has room for.
+fn columns<'a>(groups: &'a [&'a KeyGroup], width: f32) -> Vec<&'a [&'a KeyGroup]> {
+    let count = ((width / COLUMN_WIDTH) as usize).clamp(1, groups.len());
+    let rows = |groups: &[&KeyGroup]| groups.iter().map(|group| group.keys.len() + 1).sum::<usize>();
+    let fill = |height: usize| {
+        let (mut columns, mut rest) = (Vec::new(), groups);
+        while !rest.is_empty() {
+            let fits = |&taken: &usize| taken == 1 || rows(&rest[..taken]) <= height;
+            let taken = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
+            columns.push(&rest[..taken]);
+            rest = &rest[taken..];
+        }
+        columns
+    };
+    // All of them fit into one column of their height.
+    (1..=rows(groups)).map(fill).find(|columns| columns.len() <= count).unwrap_or_default()
 }
 
 /// The name of a key that types no character, as in the list of keys.
@@ -125,3 +123,6 @@ fn key_name(key: egui::Key) -> Option<&'static str> {
 fn is_quit(key: egui::Key, modifiers: egui::Modifiers) -> bool {
     modifiers.ctrl && matches!(key, egui::Key::C | egui::Key::Q | egui::Key::W)
 }
+
+/// Of the longest keys and words, in points.
+const COLUMN_WIDTH: f32 = 350.0;

@@ -126,6 +126,36 @@ fn the_controls_of_a_pane_lie_beside_or_below_its_words() {
 }
 
 #[test]
+fn the_help_shows_all_keys_and_scrolls_in_a_low_window() {
+    for (size, is_whole) in [([1180.0, 660.0], true), ([480.0, 320.0], false)] {
+        let mut harness = Harness::builder()
+            .with_size(size)
+            .build_ui_state(|ui, panes: &mut ScopePanes| panes.show(ui), panes(ThemeChoice::Dark));
+        harness.run();
+        press(&mut harness, "?");
+        // The window of the keys leaves a margin.
+        let is_inside = |harness: &Harness<'static, ScopePanes>, words: &str| {
+            let line = harness.get_by_label(words).rect();
+            line.bottom() < size[1] - 20.0 && line.top() > 20.0
+        };
+        let last = "to the newest samples";
+        assert!(is_inside(&harness, "pause / run"), "{size:?}");
+        assert_eq!(is_inside(&harness, last), is_whole, "{size:?}");
+        harness.hover_at(egui::pos2(size[0] / 2.0, size[1] / 2.0));
+        harness.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, -5_000.0),
+            phase: egui::TouchPhase::Move,
+            modifiers: egui::Modifiers::NONE,
+            source: egui::MouseWheelSource::Wheel,
+        });
+        // It scrolls smoothly.
+        harness.run_steps(30);
+        assert!(is_inside(&harness, last), "{size:?}: {}", harness.get_by_label(last).rect());
+    }
+}
+
+#[test]
 fn buttons_and_keys_do_the_same() {
     let mut harness = dark();
     harness.get_by_label("\u{2212}").click();

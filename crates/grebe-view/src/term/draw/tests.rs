@@ -208,7 +208,7 @@ fn a_search_has_a_line_of_its_own_below_the_lanes() {
     model.act(Action::Ask(crate::model::action::Question::Find));
     let drawn = screen(&mut model, 100, 30);
     assert!(
-        drawn.contains("as grebe find --trigger has it") && drawn.contains("edge --channels 1 --level"),
+        drawn.contains("search the whole history") && drawn.contains("edge --channels 1 --level"),
         "{drawn}"
     );
     model.answer();

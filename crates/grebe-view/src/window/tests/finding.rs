@@ -45,7 +45,7 @@ fn what_is_typed_is_searched_and_its_list_goes_to_each_place() {
     assert!(harness.query_by_label("900 ms for 20 ms  CH2").is_none());
     harness.run();
     press(&mut harness, "?");
-    harness.get_by_label("in all of the history");
+    harness.get_by_label("search the whole history");
     press(&mut harness, "?");
     harness.get_by_label("end the search").click();
     harness.run();
