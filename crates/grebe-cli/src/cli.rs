@@ -15,6 +15,7 @@ mod range;
 mod record;
 mod relay;
 mod serve;
+mod statuses;
 mod stream;
 mod transfer;
 mod trigger;
@@ -127,7 +128,7 @@ pub(crate) enum Command {
 
 /// The command line.
 pub(crate) fn command() -> clap::Command {
-    let command = numbers::with_numbers(Cli::command());
+    let command = statuses::with_statuses(numbers::with_numbers(Cli::command()));
     let groups = command_groups(&command);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
@@ -189,9 +190,7 @@ const MAN: &str = "Examples:
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
     The graph ends when all its sources have ended, or with Ctrl-C; queued samples are processed first. Paths in it are relative to the \
-    current directory, on other hosts to the home directory. Format: docs/graphs.md.\n\
-    Exit status: 0 ran to its end, 1 failed, 2 wrong usage or an error in the file, 3 another host is gone, \
-    5 the disk is full, 130 interrupted.")]
+    current directory, on other hosts to the home directory. Format: docs/graphs.md.")]
 pub(crate) struct Run {
     /// Graph file.
     #[arg(value_name = "GRAPH", required_unless_present_any = ["kinds", "serve"])]
@@ -239,8 +238,7 @@ pub(crate) enum Check {
     grebe top 'lab/**' --router tcp/lab-server:7447\n\n\
     The table shows the grebe processes of this user that run a graph (sg, play, record, view, serve, demo, run, bench), and programs \
     that publish one. A stream name or pattern selects the processes of a lab that send or read it: docs/many-hosts.md.\n\
-    Keys: q quit, arrows scroll, s sort, ? meaning of the columns.\n\
-    Exit status: 0 shown (also if nothing runs), 1 failed, 2 wrong usage.")]
+    Keys: q quit, arrows scroll, s sort, ? meaning of the columns.")]
 pub(crate) struct Top {
     /// Command (sg, view, ...), process ID, or stream pattern ('lab/**').
     ///
@@ -298,8 +296,9 @@ pub(crate) struct Doctor {
 
 fn after_help() -> String {
     format!(
-        "{EXAMPLES}\n\nStreams are URIs: {}; to view, also serve://HOST:PORT. A recording is a path. Details: docs/uris.md.\n{STATUS}",
-        Uri::WRITTEN.join(", ")
+        "{EXAMPLES}\n\nStreams are URIs: {}; to view, also serve://HOST:PORT. A recording is a path. Details: docs/uris.md.\n{}",
+        Uri::WRITTEN.join(", "),
+        statuses::ALL
     )
 }
 
@@ -315,8 +314,6 @@ const EXAMPLES: &str = "Examples:
   grebe top                                              a monitor of all of these
   grebe cp -r runs me@lab:/data/                         a tree to another machine, changes only
   grebe recv incoming                                    a ticket for grebe send FILE --to";
-
-const STATUS: &str = "Exit status: 0 success, 1 failed, 2 wrong usage, 3 the other side was silent or is gone, 4 incomplete (a recording that is truncated or changed, files skipped), 5 the disk is full or the file at its size limit, 130 interrupted. A closed pipe, as of head, is not an error.";
 
 #[cfg(test)]
 mod tests {

@@ -20,8 +20,7 @@ use crate::units;
     grebe annotate take.sigmf-meta --find door --json | jq .start_s\n\n\
     SigMF recordings keep annotations in their metadata; the other metadata stays unchanged. For other files, and for read-only metadata, \
     annotations are in NAME.sigmf-annotations beside the recording. grebe reads this file whenever it reads the recording.\n\
-    Label files: .csv, .txt (Audacity), .sigmf-meta; their times count the signal, gaps included.\n\
-    Exit status: 0 done, 1 failed (nothing changed), 2 wrong usage.")]
+    Label files: .csv, .txt (Audacity), .sigmf-meta; their times count the signal, gaps included.")]
 pub(crate) struct Annotate {
     /// Recording: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     pub(crate) file: PathBuf,

@@ -26,9 +26,7 @@ use crate::units;
     grebe cp --ssh 'ssh -p 2222 -J gate' run7.bin lab:\n\n\
     The other machine needs grebe, or --bootstrap. Names are those of scp: HOST:PATH is remote and relative to the home directory; \
     ./a:b is local. Data goes over UDP, else TCP, else ssh; with --relay also between NATs.\n\
-    After Ctrl-C or a break, the same command resumes. More: docs/copy-trees.md.\n\
-    Exit status: 0 complete, 1 failed, 2 wrong usage, 3 the other side was silent, 4 some files were skipped (they are named), \
-    5 the disk is full, 130 interrupted."
+    After Ctrl-C or a break, the same command resumes. More: docs/copy-trees.md."
 )]
 pub(crate) struct Cp {
     /// Sources, and last the destination; remote as [USER@]HOST:PATH.

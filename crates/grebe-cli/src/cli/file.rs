@@ -22,9 +22,7 @@ use crate::units;
     grebe info --verify night_*.sigmf-meta\n  \
     grebe info --json archive.sigmf | jq '.gaps.count'\n  \
     grebe info --json *.sigmf-meta | jq -r 'select(.whole | not) | .file'\n\n\
-    Without --verify grebe reads only metadata, headers and sizes, and checks recordings of up to 64 MiB that have a checksum.\n\
-    Exit status: 0 all are whole, 1 one cannot be read, 2 wrong usage, 4 one is truncated, being recorded, or differs from its \
-    checksum, 130 interrupted.")]
+    Without --verify grebe reads only metadata, headers and sizes, and checks recordings of up to 64 MiB that have a checksum.")]
 pub(crate) struct Info {
     /// Recordings: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     #[arg(required = true, value_name = "FILE", value_parser = recording())]
@@ -45,8 +43,7 @@ pub(crate) struct Info {
     grebe repair night_*.sigmf-meta --json\n\n\
     grebe opens a recording of a killed recorder with a note; other programs may refuse it.\n\
     A repair is instant at any size: it completes the metadata, writes the collection of the channels, and removes the data after the \
-    last good sample (at most a second).\n\
-    Exit status: 0 all are whole now, 1 one cannot be repaired or is still being recorded, 2 wrong usage.")]
+    last good sample (at most a second).")]
 pub(crate) struct Repair {
     /// Recordings: .sigmf-meta, .sigmf-data or .sigmf-collection.
     #[arg(required = true, value_name = "FILE", value_parser = recording())]
@@ -64,8 +61,7 @@ pub(crate) struct Repair {
     grebe find capture.sigmf-meta --trigger burst --band 433.9M,434.1M --above 12dB\n  \
     grebe find take.sigmf-meta --trigger gap\n  \
     grebe find take.sigmf-meta --trigger level --level 3 --annotate --label overload\n\n\
-    Levels are in units of the channel; for power and silence, in dB of a full-scale sine. No event spans a gap.\n\
-    Exit status: 0 searched to the end, 1 failed, 2 wrong usage, 130 interrupted.")]
+    Levels are in units of the channel; for power and silence, in dB of a full-scale sine. No event spans a gap.")]
 pub(crate) struct Find {
     /// Recording: SigMF, .wav, .npy or raw (x.cu8?rate=2.4M).
     #[arg(value_parser = recording())]
@@ -107,8 +103,7 @@ pub(crate) struct Find {
     grebe convert take.sigmf-meta take.csv --times\n  \
     grebe convert 'log.csv?format=i16&rate=1k' log.sigmf-meta\n\n\
     Samples stay bit for bit the same, unless --format, --decimate, --center, --box or --demodulate ask for others. SigMF keeps gaps, times, metadata and annotations; other kinds \
-    of files hold samples only. An interrupted conversion leaves OUT.part, and the same command continues it (SigMF starts over).\n\
-    Exit status: 0 written, 1 failed, 2 wrong usage, 130 interrupted.")]
+    of files hold samples only. An interrupted conversion leaves OUT.part, and the same command continues it (SigMF starts over).")]
 pub(crate) struct Convert {
     /// Recording, ring, table (.csv) or raw file (x.cu8?rate=2.4M).
     #[arg(value_name = "IN", value_parser = recording())]

@@ -53,8 +53,7 @@ impl Lab {
     grebe ls 'lab/*/adc' --scout -w\n  \
     grebe ls --json | jq -r '.[].name'\n\n\
     grebe sg --name lab/mast3/adc announces a stream, and grebe view lab/mast3/adc shows it: docs/many-hosts.md. A killed producer \
-    disappears within 2 s.\n\
-    Exit status: 0 listed (the list may be empty), 1 the lab cannot be joined, 2 wrong usage, 130 interrupted.")]
+    disappears within 2 s.")]
 pub(crate) struct Ls {
     /// Stream name or pattern: * is one word, ** any number; lab selects lab/**.
     #[arg(default_value = "**", value_parser = pattern)]

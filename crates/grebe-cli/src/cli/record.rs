@@ -30,10 +30,7 @@ use crate::units;
     grebe record shm://adc --to /disk1/fast.sigmf-meta --to /disk2/ --buffer 2G    # the rate of both disks\n  \
     grebe record shm://adc /data/box --ring 30m    # then: grebe save /data/box --last 20s\n  \
     grebe record shm://adc /data/box --ring 30m --on-trigger level --level 0.5 --before 10s --after 5s\n\n\
-    The recording ends with the stream, after --duration, or with Ctrl-C. It is valid in each case.\n\
-    Exit status: 0 recorded, 1 failed, 2 wrong usage, 3 the sender was silent (--idle-timeout) or is gone (shm://, pipe:), \
-    4 samples were lost with one of several disks, 5 the disk is full or the file at its size limit (the recording is valid up to there), \
-    130 interrupted.")]
+    The recording ends with the stream, after --duration, or with Ctrl-C. It is valid in each case.")]
 pub(crate) struct Record {
     /// Streams, and the recording to make: NAME.sigmf-meta, or the folder of a ring.
     ///
@@ -153,8 +150,7 @@ impl Record {
     grebe save /data/box --last 20s\n  \
     grebe save /data/box --last 20s --after 5s --to crash.sigmf-meta\n  \
     grebe save /data/box --last 1m --json | jq -r '.files[0]'\n\n\
-    A save does not slow the recorder, and also works after the recorder has ended.\n\
-    Exit status: 0 saved, 1 failed, 2 wrong usage, 4 the ring had only a part of the range, 5 the disk is full, 130 interrupted.")]
+    A save does not slow the recorder, and also works after the recorder has ended.")]
 pub(crate) struct Save {
     /// Folder of a ring (grebe record --ring).
     #[arg(value_name = "DIR")]

@@ -42,7 +42,7 @@ pub(crate) struct Transport {
     grebe sg --rate 1G --to 'shm://adc?readers=1&wait=1'\n  \
     grebe sg --rate 48k --wave sine --frequency 440 --to pipe: | grebe view pipe:\n  \
     grebe sg --format cf32 --rate 2.4M --wave qpsk --symbol-rate 300k --snr 20 --to shm://radio\n  \
-    grebe sg --rate 1M --duration 10s --to tone.sigmf-meta\n  \
+    grebe sg --rate 1M --duration 10s --free-run --to tone.sigmf-meta\n  \
     grebe sg --rate 1M --name lab/mast3/adc    # shown by: grebe view lab/mast3/adc\n  \
     grebe sg --rate 25M --to udp://192.168.0.7:5000 --metrics 9464")]
 pub(crate) struct Sg {

@@ -17,9 +17,7 @@ use crate::units;
     grebe send run7.bin                            prints a ticket for the receiver\n  \
     grebe send run7.bin --relay lab.example.org    both sides are behind NATs\n\n\
     A ticket is a secret for one transfer: its first holder becomes the peer. It is also read from GREBE_TICKET. Other users of this \
-    machine can see arguments.\n\
-    Exit status: 0 complete, 1 failed, 2 wrong usage, 3 the other side was silent or is gone, 4 some files were skipped (they are named), \
-    5 the disk is full, 130 interrupted.")]
+    machine can see arguments.")]
 pub(crate) struct Send {
     /// Files and directories.
     #[arg(required = true, value_name = "FILE")]
@@ -51,9 +49,7 @@ pub(crate) struct Send {
     grebe recv incoming --listen 0.0.0.0:4733 --advertise lab.example.org\n  \
     grebe recv incoming --relay lab.example.org  both sides are behind NATs\n  \
     grebe recv --from < ticket                   uses the sender's ticket\n\n\
-    Incomplete files are in .grebe-partial. An interrupted transfer resumes when the same files are sent again, with a new ticket.\n\
-    Exit status: 0 complete, 1 failed, 2 wrong usage, 3 the other side was silent or is gone, 4 some files were skipped (they are named), \
-    5 the disk is full, 130 interrupted.")]
+    Incomplete files are in .grebe-partial. An interrupted transfer resumes when the same files are sent again, with a new ticket.")]
 pub(crate) struct Recv {
     /// Directory for the files [default: .]; optionally the sender's ticket before it.
     #[arg(value_name = "[TICKET] [DIR]", num_args = 0..=2)]

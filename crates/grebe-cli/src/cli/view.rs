@@ -33,8 +33,7 @@ use crate::units;
     grebe view examples/data/ecg.sigmf-meta --png ecg.png --span 5s --spectrum --json\n  \
     grebe view night.sigmf-meta --png night.png --waterfall --band 433.8M..434.1M\n  \
     grebe view examples/data/ecg.sigmf-meta --span 2s --trigger-coupling lf-reject --holdoff 200ms\n\n\
-    Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.\n\
-    Exit status: 0 shown, 1 failed, 2 wrong usage, 3 the sender was silent or is gone, 130 interrupted.")]
+    Keys: space pause, + and - time span, 1 to 8 channel on or off, ? all keys, q quit.")]
 pub(crate) struct View {
     /// Streams or recordings to show, one above the other.
     ///
