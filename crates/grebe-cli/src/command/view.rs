@@ -272,8 +272,9 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
 fn show_of(uris: &[Uri], place: usize, options: &View, whole_s: Option<f64>) -> Result<Show> {
     let uri = &uris[place];
     let mut initial = initial(options)?;
-    if options.span.is_none() && whole_s.is_some() && initial.trigger == TriggerOptions::default() {
-        // A trigger would move the picture of a whole file beyond an end.
+    let is_placed = options.span.is_none() || (options.png.is_some() && options.after.is_some());
+    if is_placed && whole_s.is_some() && initial.trigger == TriggerOptions::default() {
+        // A trigger would move the picture of a whole file beyond an end, or away from the given position.
         initial.trigger.mode = Some(TriggerMode::Roll);
     }
     initial.span = initial.span.or(whole_s);

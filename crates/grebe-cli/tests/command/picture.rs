@@ -90,6 +90,22 @@ fn a_picture_is_drawn_without_a_display() {
 }
 
 #[test]
+fn a_picture_at_a_position_ends_there_without_a_trigger() {
+    let folder = tempfile::tempdir().unwrap();
+    let (png, ecg) = (folder.path().join("ecg.png"), example("ecg.sigmf-meta"));
+    let of =
+        [ecg.to_str().unwrap(), "--png", png.to_str().unwrap(), "--after", "5s", "--span", "200ms", "--json"];
+    let right = |options: &[&str]| {
+        let output = run(&[&["view"], &of[..], options].concat()).good();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        json["left_index"].as_f64().unwrap() + json["span_s"].as_f64().unwrap() * 360.0
+    };
+    assert!((right(&[]) - 1_800.0).abs() < 2.0, "{}", right(&[]));
+    let triggered = right(&["--trigger", "auto"]);
+    assert!((triggered - 1_800.0).abs() > 10.0, "{triggered}");
+}
+
+#[test]
 fn measurements_are_printed_for_scripts_in_the_units_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("ecg.png");
