@@ -161,11 +161,11 @@ impl Columns {
             None => format!("column {}", at + 1),
         };
         if let (Some(at), None) = (counted, &name.channels) {
-            notes.push(format!("{} numbers the lines and is left out", named(at)));
+            notes.push(format!("{} numbers the lines: ignored", named(at)));
         }
         if let (Some(at), None) = (bits, &name.channels) {
             notes.push(format!(
-                "column {} (D0-D7) has bits side by side, which are no number, and is left out: export D0 to D7 as columns of their own",
+                "column {} (D0-D7) has bits side by side: ignored; export D0 to D7 as columns of their own",
                 at + 1
             ));
         }
@@ -291,7 +291,7 @@ impl Columns {
             [b'\r', b'\n', ..] => 2,
             _ => return None,
         };
-        // Last, because the clock keeps what it was told.
+        // Last, because the clock stores the time.
         if let (Some(now), Some(clock)) = (time, clock) {
             rows.times_s.push(clock.seconds_at(now)?);
         }
@@ -419,10 +419,10 @@ impl Columns {
     fn no_number(&self, at: usize, field: &[u8]) -> String {
         let shown: String = String::from_utf8_lossy(field).trim().chars().take(SHOWN_CHARS).collect();
         let wanted = match self.kinds[at] {
-            Kind::Time => "time",
-            _ => self.format.component().real().name(),
+            Kind::Time => "a time".to_owned(),
+            _ => format!("a number of format {}", self.format.component().real().name()),
         };
-        format!("{} is '{shown}', which is no {wanted}", self.names[at])
+        format!("{} is '{shown}', not {wanted}", self.names[at])
     }
 
     /// Names for `channels=` that exclude a column of fields that are not numbers.

@@ -63,9 +63,9 @@ pub struct ImportedCsv {
 /// ```
 ///
 /// # Errors
-/// An [`Error`] that names the file, the line and the column, and what to type: a field is not a number of
-/// the format, a line differs from the first in its number of fields, or the times give no rate. Errors of
-/// writing a recording.
+/// An [`Error`] names the file, the line, the column and the remedy. A field is not a number of the format, a
+/// line differs from the first in its number of fields, or the times give no rate. Also errors of writing a
+/// recording.
 pub fn import_csv(
     from: &Path,
     to: &Path,
@@ -328,17 +328,17 @@ impl<'a> Table<'a> {
         say(self.odd.empty, "field is empty: read as NaN", "fields are empty: read as NaN");
         say(
             self.odd.absent,
-            "field says that there is no value: read as NaN",
-            "fields say that there is no value: read as NaN",
+            "field means a missing value: read as NaN",
+            "fields mean a missing value: read as NaN",
         );
-        say(self.comments, "comment within the table is left out", "comments within the table are left out");
-        say(self.headings, "more line of names is left out", "more lines of names are left out");
+        say(self.comments, "comment within the table: ignored", "comments within the table: ignored");
+        say(self.headings, "repeated line of names: ignored", "repeated lines of names: ignored");
         if let Some((count, line, what)) = &self.invalid {
-            let lines = if *count == 1 { "line is" } else { "lines are" };
-            notes.push(format!("{count} {lines} left out, such as line {line}: {what}"));
+            let lines = if *count == 1 { "line" } else { "lines" };
+            notes.push(format!("{count} invalid {lines} ignored, such as line {line}: {what}"));
         }
         if let Some(line) = self.cut_line {
-            notes.push(format!("line {line}, the last one, is cut off and left out"));
+            notes.push(format!("line {line}, the last one, is cut off: ignored"));
         }
     }
 }
@@ -443,12 +443,12 @@ impl Counts {
         }
         if let Some((count, line)) = self.doubled {
             let plural = if count == 1 { "line has" } else { "lines have" };
-            notes.push(format!("{count} {plural} the time of another, such as line {line}: left out"));
+            notes.push(format!("{count} {plural} the time of another, such as line {line}: ignored"));
         }
     }
 }
 
-/// Whether most lines have the fields of the first: a message among other lines is no table.
+/// Whether most lines have the fields of the first: a message among other lines is not a table.
 fn are_rows(lines: &[&str], layout: &Layout) -> bool {
     let lines = || lines.iter().filter(|line| !line.trim().is_empty());
     let rows = lines().filter(|line| split(line, layout.delimiter).len() >= layout.first + layout.columns);

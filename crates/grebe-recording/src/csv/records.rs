@@ -260,7 +260,7 @@ impl Index<usize> for Record {
     }
 }
 
-/// What a core's cache holds beside the samples.
+/// Fits a core's cache beside the samples.
 const BUFFER_BYTES: usize = 256 << 10;
 const LINE_BYTES_MAX: usize = 16 << 20;
 

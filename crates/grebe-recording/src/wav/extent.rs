@@ -41,9 +41,8 @@ impl Chunks<'_> {
         }
         if odd_bytes > 0 && declared == Some(bytes) {
             is_whole = false;
-            self.notes.push(format!(
-                "the samples end within one: its {odd_bytes} bytes of {frame_bytes} are left out"
-            ));
+            self.notes
+                .push(format!("the last sample is incomplete: {odd_bytes} bytes of {frame_bytes}, ignored"));
         }
         Ok(Extent { offset_bytes, bytes, is_whole })
     }
@@ -62,8 +61,7 @@ impl Chunks<'_> {
                 return Ok((declared, false));
             }
             Behind::Few(few) if declared > 0 => {
-                self.notes
-                    .push(format!("{few} bytes follow the samples, and are no chunk: they are left out"));
+                self.notes.push(format!("{few} bytes after the samples are not a chunk: ignored"));
                 return Ok((declared, true));
             }
             Behind::Few(_) | Behind::Samples => {}

@@ -149,7 +149,7 @@ fn a_truncated_file_opens_as_far_as_it_goes_and_says_what_is_missing() {
     }
     let mut odd = good[..51].to_vec();
     odd[40] = 7;
-    let left_out = "the samples end within one: its 3 bytes of 4 are left out";
+    let left_out = "the last sample is incomplete: 3 bytes of 4, ignored";
     assert_eq!(opened(&odd), (vec![vec![1], vec![-1]], left_out.to_owned()));
     // Its writer was cut off before it could say how long anything is.
     let mut unfinished = good;

@@ -102,7 +102,7 @@ impl Thresholds {
             let middle = (low + high) / 2.0;
             if exceeds(middle) > each { low = middle } else { high = middle }
         }
-        // The floor is a mean of so many cells itself: the threshold of a cell-averaging detector (Gandhi and Kassam 1988).
+        // The floor is a mean of `FLOOR_CELLS` cells itself: the threshold of a cell-averaging detector (Gandhi and Kassam 1988).
         let of_estimate = |threshold: f64| (FLOOR_CELLS * (threshold / FLOOR_CELLS).exp_m1()) as f32;
         Self { one: of_estimate(-each.ln()), four: of_estimate(high) }
     }

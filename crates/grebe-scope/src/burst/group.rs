@@ -120,8 +120,8 @@ impl Group {
     }
 }
 
-/// Cells of one burst are at most so far apart.
+/// Maximum distance of neighbouring cells of one burst.
 pub(super) const JOIN_ROWS: u64 = 6;
 pub(super) const JOIN_LINES: usize = 4;
-/// What a tone has beside its line.
+/// Lines beside a tone's own that its window spreads it to.
 const FLANK_LINES: usize = 2;

@@ -36,7 +36,7 @@ pub(super) struct Grid {
     pub(super) noise_lines: f64,
 }
 
-/// What a burst is measured from.
+/// Input of the measurement of a burst.
 pub(super) struct Measured<'a> {
     pub(super) rows: &'a Rows,
     pub(super) floor: &'a [f32],
@@ -118,7 +118,7 @@ impl Measured<'_> {
         }
     }
 
-    /// Level of a burst of a few rows: low rather than high, because noise is no step then.
+    /// Level of a burst of a few rows: low rather than high, so that noise does not look like a step.
     fn short_level(&self, open: &Open, band: &Range<usize>) -> f64 {
         let first = open.first_row.saturating_sub(3).max(self.rows.oldest());
         mean(&self.rows.profile(first..=open.last_cell, band, self.floor)).unwrap_or(0.0)
@@ -275,10 +275,10 @@ const OUTSIDE: f64 = 0.005;
 pub(super) const BACK_ROWS: u64 = 11;
 /// Rows of which the level at its begin and at its end is a mean.
 pub(super) const LEVEL_ROWS: u64 = 32;
-/// Fewer rows have no mean that is worth more than the highest.
+/// With fewer rows, the highest is as good as the mean.
 const LEVEL_ROWS_MIN: usize = 2;
 const REFINEMENTS: usize = 2;
-/// Lines of a burst have more than so many standard deviations of noise, and of the estimate of the floor.
+/// Minimum power of a line of a burst, in standard deviations of the noise, and of the estimate of the floor.
 const NOISE_DEVIATIONS: f64 = 4.5;
 const FLOOR_DEVIATION: f64 = 0.035;
 /// Rows before its first cell that the sums of a burst begin with.

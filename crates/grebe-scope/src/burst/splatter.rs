@@ -72,7 +72,7 @@ fn remove(row: &mut [f32], band: Range<usize>, power: f32, floor: &[f32], is_cir
 const STRONG: f32 = 250.0;
 /// Lines of a band have this share of its highest.
 const BAND: f32 = 0.01;
-/// Bands of a row that are looked at.
+/// Maximum bands examined per row.
 const BANDS_MAX: usize = 8;
 /// A band whose power changes by less has no edge.
 const EDGE: f32 = 4.0;

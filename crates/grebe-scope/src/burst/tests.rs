@@ -28,7 +28,7 @@ enum Kind {
     Qpsk,
 }
 
-/// What is put into the noise; frequencies in cycles per sample.
+/// A signal put into the noise; frequencies in cycles per sample.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     kind: Kind,
@@ -242,7 +242,7 @@ fn gaps_carriers_and_bad_samples() {
     let centres: Vec<f64> = found.iter().map(|burst| (burst.centre * 100.0).round() / 100.0).collect();
     assert_eq!(centres, [-0.2, 0.1, -0.35], "{found:#?}");
     assert!(found.iter().all(|burst| !burst.is_cut));
-    // A gap within a burst makes two of it; what is no number is left out.
+    // A gap within a burst makes two of it. The detector ignores NaN.
     let mut detector = BurstDetector::complex(settings, 1.0).unwrap();
     let (mut i, q) = parts(&samples);
     i[150_000] = f32::NAN;
@@ -256,7 +256,7 @@ fn gaps_carriers_and_bad_samples() {
     assert_eq!(places[0].0 + places[0].1, 202_000);
     assert!(places[0].0.abs_diff(200_000) < 256 && places[1].1.abs_diff(3_000) < 256, "{found:#?}");
     let mut settings = BurstSettings { size: 256, longest_samples: 300_000, ..settings };
-    // What lasts too long is told once, and then the floor.
+    // A signal that lasts too long is reported once, and then is part of the floor.
     let mut lasting = noise(4, NOISE, 1_200_000);
     tone(150_000, 1_000_000, 0.1, 1e-3).add(&mut lasting, 1);
     let found = find(settings, &lasting);

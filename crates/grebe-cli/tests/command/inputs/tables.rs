@@ -61,7 +61,7 @@ fn times() -> Vec<Input> {
     let nanoseconds = rows("nanoseconds,a\n", 100, |at| format!("{},{}", at * 4, at % 7));
     all.right("nano.csv", nanoseconds, Is(250e6, 100, 1));
     let minutes = rows("time,a\n", 100, |at| format!("{:02}:{:02}.0,{at}", at / 60, at % 60));
-    all.refused("minutes.csv", minutes, "which is no time", Some(Is(1e3, 100, 1)));
+    all.refused("minutes.csv", minutes, "not a time", Some(Is(1e3, 100, 1)));
     let back =
         rows("time,a\n", 100, |at| format!("{:.2},{at}", f64::from(if at == 60 { 3 } else { at }) / 100.0));
     all.refused("back.csv", back, "sort the lines by time", Some(Is(100.0, 100, 1)));
@@ -167,10 +167,10 @@ fn written() -> Vec<Input> {
     all.right("channels.csv?rate=1k&channels=b", "a,b\nx,2\ny,4\n", Is(1e3, 2, 1));
     all.right("skip.csv?rate=1k&skip=2", "one\ntwo\n1,2\n3,4\n", Is(1e3, 2, 2));
     all.noted("empty.csv?rate=1k", "a,b\n1,\n3,4\n", Is(1e3, 2, 2), "1 field is empty");
-    all.noted("absent.csv?rate=1k", "a,b\n1,OL\n3,4\n", Is(1e3, 2, 2), "says that there is no value");
+    all.noted("absent.csv?rate=1k", "a,b\n1,OL\n3,4\n", Is(1e3, 2, 2), "means a missing value");
     all.noted("comment.csv?rate=1k", "a,b\n1,2\n# paused\n3,4\n", Is(1e3, 2, 2), "1 comment");
-    all.noted("again.csv?rate=1k", "a,b\n1,2\na,b\n3,4\n", Is(1e3, 2, 2), "1 more line of names");
-    all.noted("cut.csv?rate=1k", "a,b\n1,2\n3,4\n5", Is(1e3, 2, 2), "is cut off and left out");
+    all.noted("again.csv?rate=1k", "a,b\n1,2\na,b\n3,4\n", Is(1e3, 2, 2), "1 repeated line of names");
+    all.noted("cut.csv?rate=1k", "a,b\n1,2\n3,4\n5", Is(1e3, 2, 2), "is cut off: ignored");
     all.noted("twice.csv?rate=1k", "a,a\n1,2\n3,4\n", Is(1e3, 2, 2), "two channels are called a");
     all.refused("short.csv?rate=1k", "a,b\n1,2\n5\n3,4\n", "line 3", Some(Is(1e3, 2, 2)));
     all.refused("word.csv?rate=1k", "a,b\n1,2\nbad,x\n3,4\n", "line 3", None);

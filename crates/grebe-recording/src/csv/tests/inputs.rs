@@ -328,7 +328,7 @@ fn tables_of_instruments_and_their_programs_are_read() {
         &Read {
             rate_hz: 1e6,
             channels: &[("Channel A", "mV")],
-            note: "1 field says that there is no value",
+            note: "1 field means a missing value",
             ..right
         },
     );
@@ -366,7 +366,7 @@ fn tables_of_instruments_and_their_programs_are_read() {
     reads("ppk2.csv", ppk2("", ""), &current);
     reads("ppk2_word.csv", ppk2(",D0-D7", ",01000000"), &Read { note: "has bits side by side", ..current });
     let bits = &[("Current", "uA"), ("D0", ""), ("D1", "")];
-    let unknown = Read { channels: bits, note: "say that there is no value", ..current };
+    let unknown = Read { channels: bits, note: "mean a missing value", ..current };
     reads("ppk2_bits.csv", ppk2(",D0,D1", ",0,-"), &unknown);
     let phyphox: String = (0..100).map(|at| format!("{:.9E},{at}\n", at as f64 * 0.01)).collect();
     reads(
@@ -410,14 +410,14 @@ fn what_is_odd_within_a_table_is_said() {
     let right = Read { rate_hz: 1e3, channels: &[("a", ""), ("b", "")], samples: 4, second: 3.0, ..PLAIN };
     for (text, samples, note) in [
         ("a,b\n1,2\n3,\n5,6\n,8\n", 4, "2 fields are empty: read as NaN"),
-        ("a,b\n1,2\n3,OL\n5,6\n7,n/a\n", 4, "2 fields say that there is no value"),
+        ("a,b\n1,2\n3,OL\n5,6\n7,n/a\n", 4, "2 fields mean a missing value"),
         ("a,b\n1,2\n3,4\n5,6\n7,8\n9", 4, "line 6, the last one, is cut off"),
         ("a,b\n1,2\n3,4\n# paused\n5,6\n\n7,8\n", 4, "1 comment within the table"),
-        ("a,b\n1,2\n3,4\na,b\n5,6\n7,8\n", 4, "1 more line of names"),
+        ("a,b\n1,2\n3,4\na,b\n5,6\n7,8\n", 4, "1 repeated line of names"),
     ] {
         reads("x.csv?rate=1k", text, &Read { samples, note, ..right });
     }
-    let skipped = Read { gaps: &[(2, 1)], note: "1 line is left out, such as line 4", ..right };
+    let skipped = Read { gaps: &[(2, 1)], note: "1 invalid line ignored, such as line 4", ..right };
     reads("x.csv?rate=1k&invalid=skip", "a,b\n1,2\n3,4\nreset!,\n5,6\n7,8\n", &skipped);
     reads(
         "x.csv?rate=1k",
@@ -438,11 +438,11 @@ fn what_cannot_be_read_is_refused_with_words_that_work() {
     for (text, says) in [
         (
             "a,b\n1,2\n3,reset\n5,6\n",
-            "line 3: column 2 (b) is 'reset', which is no f64; without such columns: ",
+            "line 3: column 2 (b) is 'reset', not a number of format f64; without such columns: ",
         ),
         ("a,b\n1,2\n3\n5,6\n", "line 3: 1 fields, and the first line has 2; without such lines: "),
-        ("a,b\n1V,2\n3mV,4\n", "line 3: column 1 (a) is '3mV', which is no f64"),
-        ("a,state\n1,idle\n3,run\n5,run\n", "line 2: column 2 (state) is 'idle', which is no f64"),
+        ("a,b\n1V,2\n3mV,4\n", "line 3: column 1 (a) is '3mV', not a number of format f64"),
+        ("a,state\n1,idle\n3,run\n5,run\n", "line 2: column 2 (state) is 'idle', not a number of format f64"),
         ("hello\nworld\n", "no table of numbers is found; line 1 is 'hello'"),
     ] {
         refuses("x.csv?rate=1k", text, says);

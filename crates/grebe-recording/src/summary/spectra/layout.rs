@@ -16,7 +16,7 @@ pub struct SpectralRow {
     pub mean: Vec<f32>,
 }
 
-/// Where rows are, and what they have: a matter of the format and the channels.
+/// Position and size of rows, by format and channels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     channels: usize,
@@ -44,14 +44,14 @@ impl Layout {
         BASE_BYTES + 2 * self.bins(level) + CHECKSUM_BYTES
     }
 
-    /// Levels of a file with so many of the shortest rows: one row is enough of the last.
+    /// Levels of a file with `rows` rows of the first level. The last level has one row.
     pub(super) fn levels(rows: u64) -> usize {
         (1..LEVELS).find(|&level| rows_of(level - 1, rows) <= 1).unwrap_or(LEVELS)
     }
 
-    /// Where a row begins in a file of so many of the shortest rows, of which the last ones may still be missing.
+    /// Offset of a row in a file with `rows` rows of the first level. The last of them may still be missing.
     pub(super) fn row_at(self, level: usize, number: u64, channel: usize, rows: u64) -> u64 {
-        // It follows the last of the shortest rows that it is of, and what that ends of the levels between.
+        // It follows the last row that it combines, and the rows of levels between that end there.
         let last = ((number + 1) << (2 * level)).min(rows) - 1;
         let before = |other: usize| match other.cmp(&level) {
             std::cmp::Ordering::Less => rows_of(other, last + 1),
@@ -63,19 +63,19 @@ impl Layout {
         HEAD_BYTES as u64 + bytes.sum::<u64>() * self.channels as u64 + own
     }
 
-    /// Bytes of a file of so many of the shortest rows.
+    /// Bytes of a file with `rows` rows of the first level.
     pub(super) fn file_bytes(self, rows: u64) -> u64 {
         let of = |level: usize| rows_of(level, rows) * self.row_bytes(level) as u64;
         HEAD_BYTES as u64 + (0..Self::levels(rows)).map(of).sum::<u64>() * self.channels as u64
     }
 }
 
-/// Rows of a level of a file with so many of the shortest.
+/// Rows of a level, of a file with `rows` rows of the first level.
 pub(super) fn rows_of(level: usize, rows: u64) -> u64 {
     rows.div_ceil(1 << (2 * level))
 }
 
-/// Full scale of the samples of a format, and the value that stands for nothing, as [`Lanes::values`] has them.
+/// Full scale of the samples of a format, and the value of silence, as [`Lanes::values`] has them.
 pub(super) fn full_scale(format: SampleFormat) -> (f64, f32) {
     let zero = if format == SampleFormat::U8 { 128.0 } else { 0.0 };
     let full_scale = match format.component() {
@@ -96,7 +96,7 @@ pub(super) fn encode(highest: &[f32], mean: &[f32], out: &mut Vec<u8>) {
     out.extend_from_slice(&(base as i16).to_le_bytes());
     let steps = |&power: &f32| {
         let steps = 255.0 - base + (decibels(power.min(f32::MAX)) * STEPS_PER_DB).round();
-        // Whatever has power is not nothing, however low it is.
+        // 0 stands for no power, so the lowest power is 1.
         if power > 0.0 { steps.clamp(1.0, 255.0) as u8 } else { 0 }
     };
     out.extend(highest.iter().chain(mean).map(steps));

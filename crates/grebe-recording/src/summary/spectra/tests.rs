@@ -153,7 +153,7 @@ proptest! {
     }
 }
 
-/// What a file takes of the data, extremes included.
+/// Bytes of both summaries, as a share of the data.
 #[test]
 fn both_summaries_take_two_percent_of_the_data_at_most() {
     use crate::summary::builder::SummaryWriter;

@@ -103,7 +103,7 @@ impl Writer for SpectraWriter {
         let length = channels.iter().map(|channel| channel.len() / sample_bytes).min().unwrap_or(0);
         let mut at = 0;
         while at < length {
-            // The last row waits for what follows it: the last of all has one transform more.
+            // A row ends with the sample after it, because the last row of the file has one more transform.
             if self.samples == (self.rows + 1) << ROW_LOG2 {
                 self.end_row()?;
             }
@@ -155,7 +155,7 @@ impl Writer for SpectraWriter {
 }
 
 impl SpectraWriter {
-    /// Writes the shortest row, and those of further levels that end with it.
+    /// Writes a row of the first level, and the rows of other levels that end with it.
     fn end_row(&mut self) -> io::Result<()> {
         self.rows += 1;
         let rows = self.rows;
@@ -218,7 +218,7 @@ impl Channel {
         while self.next + TRANSFORM_SAMPLES <= self.first.len() {
             let own = self.next..self.next + TRANSFORM_SAMPLES;
             let q = self.q.get(own.clone()).unwrap_or_default();
-            // What is not finite is left out.
+            // `power` skips samples that are not finite.
             if transform.power(&self.first[own], q, zero, power) {
                 self.rows[0].add(power);
             }

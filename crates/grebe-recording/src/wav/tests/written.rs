@@ -94,7 +94,7 @@ fn the_length_of_the_file_decides_where_the_header_is_wrong() {
         assert_eq!(opened(&path, &stereo(1_000, b"", &behind)), (1_000, true, String::new()), "{behind:?}");
     }
     // Nor are the zeros that fill up a block.
-    let note = "512 bytes follow the samples, and are no chunk: they are left out";
+    let note = "512 bytes after the samples are not a chunk: ignored";
     assert_eq!(opened(&path, &stereo(1_000, b"", &[0; 512])), (1_000, true, note.to_owned()));
     let empty = with_size(stereo(0, b"", &info), 0);
     std::fs::write(&path, &empty).unwrap();
