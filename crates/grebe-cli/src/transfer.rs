@@ -85,14 +85,14 @@ pub(crate) fn left_out_json(left_out: &[LeftOut]) -> Value {
     named.map(|left| json!({ "path": String::from_utf8_lossy(&left.name), "why": left.why })).collect()
 }
 
-/// `, 12 MB of it there before`, or nothing.
+/// `, 12 MB of it already there`, or nothing.
 pub(crate) fn there_before(report: &TransferReport) -> String {
     let of_it = |bytes: u64, what: &str| match bytes {
         0 => String::new(),
         bytes => format!(", {} of it {what}", size(bytes)),
     };
     let there = report.resumed_bytes - report.hole_bytes;
-    of_it(there, "there before") + &of_it(report.hole_bytes, "holes")
+    of_it(there, "already there") + &of_it(report.hole_bytes, "holes")
 }
 
 pub(crate) fn ending(report: &TransferReport) -> Ending {

@@ -6,7 +6,7 @@ use grebe_process::query::Words;
 /// Stream that receivers of the first GFH2 do not support.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the stream is {format} in {channels} channels, but wire=gfh2 carries i16 in 1 to 8: put convert or select before it, or omit wire=gfh2"
+    "the stream is {format} in {channels} channels, but wire=gfh2 carries i16 in 1 to 8: put a stage convert or select before it, or run grebe convert on a recording first, or omit wire=gfh2"
 )]
 pub struct Unknown {
     format: SampleFormat,

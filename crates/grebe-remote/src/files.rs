@@ -220,7 +220,7 @@ impl Watched {
             // Received data is kept, as the tree's error says.
             Err(grebe_connection::Error::Cancelled) if is_broken => Error::Tree(grebe_tree::Error::Cancelled),
             Err(grebe_connection::Error::Ended { verdict: Verdict::Cancelled }) if is_broken => {
-                let what = "it was stopped, or could not read; received data is kept, and ";
+                let what = "it was interrupted, or could not read a file; received data is kept, and ";
                 Error::Tree(grebe_tree::Error::Peer { what: what.to_owned() + grebe_tree::Error::RESUME })
             }
             Err(broken) if is_broken => broken.into(),

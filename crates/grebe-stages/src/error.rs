@@ -29,7 +29,7 @@ pub enum Error {
     Peer { uri: String, what: &'static str },
     /// A stream that does not match a headerless sink's options.
     #[error(
-        "the stream is {format} in {channels} channels, but the sink expects {wanted}: change its name, or put convert or select before it"
+        "the stream is {format} in {channels} channels, but the sink expects {wanted}: change its name, or put a stage convert or select before it, or run grebe convert on a recording first"
     )]
     Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
     /// A VITA-49 stream with unsupported samples.

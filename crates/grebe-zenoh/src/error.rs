@@ -24,7 +24,7 @@ pub enum Error {
     Taken { name: String, by: String },
     /// Access control silently drops messages of this process.
     #[error(
-        "others cannot see {what}: the access control at {reach} does not let this user {may}; docs/many-hosts.md has suitable rules"
+        "others cannot see {what}: the access control at {reach} does not let this user {may}; docs/zenoh-router.md has suitable rules"
     )]
     Unseen { what: String, reach: String, may: &'static str },
     /// An error of Zenoh.

@@ -11,7 +11,7 @@ use crate::cli::Annotate;
 use crate::command::info::timestamp;
 use crate::ending::{Ending, Usage};
 use crate::output::{self, note, out};
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 pub(crate) fn run(options: &Annotate) -> Result<Ending> {
     let file = SampleFile::open(&options.file)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Annotate) -> Result<Ending> {
     let counts = [("added", done.added), ("changed", done.changed), ("deleted", done.removed)];
     let counts = counts.into_iter().filter(|(_, count)| *count > 0);
     let counts: Vec<String> =
-        counts.map(|(what, count)| format!("{what} {}", grouped(count as u64))).collect();
+        counts.map(|(what, count)| format!("{what} {}", counted(count as u64, "annotation"))).collect();
     let there = match edits.iter().filter(|edit| matches!(edit, AnnotationEdit::Add(_))).count() - done.added
     {
         0 => String::new(),
@@ -142,7 +142,7 @@ fn export(path: &Path, file: &SampleFile, overwrite: bool) -> Result<Ending> {
     if shortened > 0 {
         note!("grebe: {} have fields that these labels cannot hold: .csv can", grouped(shortened as u64));
     }
-    note!("wrote {} annotations to {}", grouped(file.annotations().len() as u64), path.display());
+    note!("wrote {} to {}", counted(file.annotations().len() as u64, "annotation"), path.display());
     Ok(Ending::Good)
 }
 

@@ -42,7 +42,9 @@ impl Scheme for Mqtt {
         let (mqtt, patience) = (self.clone(), options.patience(self.end.reconnects));
         let open = move |cancel: &_| Session::open(&mqtt, End::Source, cancel);
         let source = self.payload.open_source(self.place(), &options, &patience, notify, open)?;
-        notify(Notice::UnseenLoss("payloads have no numbers: drops of the broker for a slow reader"));
+        notify(Notice::UnseenLoss(
+            "payloads have no sequence numbers: drops of the broker for a slow reader",
+        ));
         Ok(source)
     }
 

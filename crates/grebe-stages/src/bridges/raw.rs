@@ -68,9 +68,9 @@ impl Scheme for RawStream {
             Carrier::Udp(at) => {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
                 match self.number {
-                    None => {
-                        notify(Notice::LossByClock("the datagrams have no numbers: losses on the network"))
-                    }
+                    None => notify(Notice::LossByClock(
+                        "the datagrams have no sequence numbers: losses on the network",
+                    )),
                     Some(number) if number.bytes == 1 => notify(Notice::UnseenLoss(
                         "the datagrams are numbered in one byte: a loss of more than 127 in a row",
                     )),

@@ -69,9 +69,9 @@ impl Scheme for RtlTcp {
     fn takes(&self, format: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
         match format {
             None | Some(SampleFormat::Cu8) => Ok(()),
-            Some(format) => {
-                Err(format!("rtl_tcp carries cu8, but the input is {format}: put convert before it"))
-            }
+            Some(format) => Err(format!(
+                "rtl_tcp carries cu8, but the input is {format}: put a stage convert before it, or run grebe convert on a recording first"
+            )),
         }
     }
 
@@ -79,7 +79,7 @@ impl Scheme for RtlTcp {
         let patience = options.patience(self.reconnects);
         let (source, tuner) =
             patience.open(notify, |_| receiver(self, options.tuner.as_ref(), &options.cancel))?;
-        notify(Notice::LossByClock("rtl_tcp has no numbers: drops of its server"));
+        notify(Notice::LossByClock("rtl_tcp has no sequence numbers: drops of its server"));
         let source = source.bounded(&options);
         let rate_hz = Some(self.tuning.rate_hz);
         Ok(OpenSource { rate_hz, tuner: Some(tuner), ..OpenSource::of(source) })

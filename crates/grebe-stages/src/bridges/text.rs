@@ -77,7 +77,7 @@ impl Scheme for TextStream {
         let source = match &self.carrier {
             Carrier::Udp(at) => {
                 let (receiver, address) = listen(&self.uri(), at, &options.transport, notify)?;
-                notify(Notice::UnseenLoss("lines have no numbers: losses on the way"));
+                notify(Notice::UnseenLoss("lines have no sequence numbers: losses on the way"));
                 let datagrams = Datagrams::new(receiver);
                 let drops = datagrams.kernel_drops();
                 let source = TextSource::new(datagrams, |_| Ok(true), self.clone()).loses_unseen();

@@ -93,7 +93,7 @@ impl fmt::Display for Notice {
             Notice::NothingComes { name, reach } => write!(
                 f,
                 "nothing comes of {name}, although its producer sends: the access control at {reach} may not let this user receive it \
-                 (declare_subscriber, and put on the way out); docs/many-hosts.md has rules that do"
+                 (declare_subscriber, and put on the way out); docs/zenoh-router.md has rules that do"
             ),
             Notice::Announced { name, reach } => write!(f, "announced as {name}; seen by {reach}"),
             Notice::Lending { name, footprint } => write!(f, "lending as shm://{name}: {footprint}"),
@@ -109,7 +109,7 @@ impl fmt::Display for Notice {
             Notice::NotThereYet { why } => write!(f, "{why}; waiting for it"),
             Notice::UnseenLoss(what) => write!(f, "{what} cannot be seen"),
             Notice::LossByClock(what) => {
-                write!(f, "{what} cannot be seen, but by the clock where it is 50 ms or more")
+                write!(f, "{what} cannot be seen; 50 ms or more show by the clock")
             }
             Notice::Radio(note) | Notice::Recording(note) => f.write_str(note),
         }

@@ -116,7 +116,7 @@ impl RtlTcpServer {
             let Header { format, channel_count, .. } = header;
             if (format, channel_count) != (SampleFormat::Cu8, 1) {
                 let what = format!(
-                    "the stream is {format} in {channel_count} channels, but rtl_tcp carries cu8 in one: put convert or select before it"
+                    "the stream is {format} in {channel_count} channels, but rtl_tcp carries cu8 in one: put a stage convert or select before it, or run grebe convert on a recording first"
                 );
                 return Err(grebe_process::Error::Takes { what }.into());
             }

@@ -128,7 +128,7 @@ impl Vita49Sink {
             matches!(header.format, SampleFormat::Ci8 | SampleFormat::Ci16) && header.channel_count == 1;
         if is_difi && !is_plain {
             let what = format!(
-                "the stream is {} in {} channels, but DIFI carries ci8 and ci16 in one: put convert or select before it, or omit profile=difi",
+                "the stream is {} in {} channels, but DIFI carries ci8 and ci16 in one: put a stage convert or select before it, or run grebe convert on a recording first, or omit profile=difi",
                 header.format, header.channel_count
             );
             return Err(grebe_process::Error::Takes { what }.into());
