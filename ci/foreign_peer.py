@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Another Zenoh program (eclipse-zenoh for Python) reads grebe's streams, and grebe reads its streams, by docs/many-hosts.md alone.
+"""Another Zenoh program (eclipse-zenoh for Python) reads grebe's streams, and grebe reads its streams, by docs/zenoh-programs.md alone.
 
     cargo build --release --features zenoh && target/ci/venv/bin/python ci/foreign_peer.py target/release/grebe
 
@@ -21,7 +21,7 @@ import numpy
 import zenoh
 
 GREBE = sys.argv[1]
-PAGE = Path(__file__).parent.parent / "docs/many-hosts.md"
+PAGE = Path(__file__).parent.parent / "docs/zenoh-programs.md"
 NAME = f"foreign/{time.time_ns()}/adc"
 RATE, PERIOD = 3 * 65_536, 65_536  # of which floating point has the quotient exactly
 passed = 0

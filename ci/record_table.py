@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recording rates of a disk, compared with its own maximum: rows for docs/benchmarks.md, in turns, several rounds.
+"""Recording rates of a disk, compared with its own maximum: rows for docs/benchmarks-recording.md, in turns, several rounds.
 
     cargo build --release
     ci/record_table.py target/release/grebe FOLDER --seconds 6 --rounds 3

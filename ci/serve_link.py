@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of a remote scope over an emulated link: rows for docs/serve.md. Linux, root.
+"""Pictures of a remote scope over an emulated link: rows for docs/benchmarks-network.md. Linux, root.
 
     cargo build --release
     sudo ci/serve_link.py target/release/grebe ./wanlink --rate 1G --links 1,50,0.01 0.128,50,0.01

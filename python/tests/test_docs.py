@@ -1,4 +1,4 @@
-"""The recipes of docs/python.md run."""
+"""The recipes of the pages on Python run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import sys
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/python.md"
-RECIPES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+PAGES = ["python.md", "python-recordings.md", "python-programs.md"]
+RECIPES = [
+    recipe
+    for page in PAGES
+    for recipe in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+]
 
 
 def test_there_are_recipes() -> None:
-    assert len(RECIPES) >= 6
+    assert len(RECIPES) >= 13
 
 
 @pytest.mark.parametrize("number", range(len(RECIPES)))

@@ -383,7 +383,7 @@ fn block_bytes(buffer_bytes: usize, files: usize) -> usize {
     share.checked_ilog2().map_or(0, |bits| 1 << bits).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
 }
 
-/// With 8 of them under way: docs/record-and-play.md has what others reach.
+/// With 8 of them under way: docs/benchmarks-recording.md has what others reach.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
 const BLOCK_BYTES_MIN: usize = 64 << 10;
 /// Maximum delay until a producer that waits for memory notices a failed file.

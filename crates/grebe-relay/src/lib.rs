@@ -21,7 +21,7 @@
 //! # }
 //! ```
 //!
-//! `docs/relay.md` describes the messages.
+//! `docs/relay-protocol.md` describes the messages.
 #![forbid(unsafe_code)]
 
 mod error;

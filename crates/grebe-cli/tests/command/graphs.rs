@@ -290,18 +290,22 @@ fn every_example_is_good() {
     assert!(examples >= 3);
 }
 
-/// The graphs on the page are valid, and the reference describes every kind.
+/// The graphs on the pages are valid, and the reference describes every kind.
 #[test]
 fn the_page_tells_every_kind_as_it_is() {
-    let path = repository().join("docs/graphs.md");
-    let page = fs::read_to_string(&path).unwrap();
     let kinds = grebe::stages::kinds();
-    for graph in page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-        if let Err(mistakes) = GraphFile::parse(graph, Path::new("docs/graphs.md"), &kinds) {
-            panic!("{mistakes}");
+    for page in ["docs/graphs.md", "docs/kinds.md"] {
+        let text = fs::read_to_string(repository().join(page)).unwrap();
+        let graphs: Vec<_> =
+            text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(!graphs.is_empty(), "{page}");
+        for graph in graphs {
+            if let Err(mistakes) = GraphFile::parse(graph, Path::new(page), &kinds) {
+                panic!("{mistakes}");
+            }
         }
     }
-    check_page("graphs.md", "kinds", &reference());
+    check_page("kinds.md", "kinds", &reference());
 }
 
 /// A heading, and which ports a kind under it has.

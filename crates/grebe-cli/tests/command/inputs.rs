@@ -1,5 +1,5 @@
 //! Small inputs of every kind through the built command: each is read correctly, read with a note, or refused with a
-//! suggestion that works. docs/convert-and-find.md has the counts by kind.
+//! suggestion that works. docs/file-kinds.md has the counts by kind.
 
 mod files;
 mod lines;
@@ -246,7 +246,7 @@ fn inputs_of_every_kind_are_right_or_noted_or_refused_with_words_that_work() {
     for (kind, [right, noted, refused]) in &counts {
         told += &format!("| {kind} | {right} | {noted} | {refused} |\n");
     }
-    crate::support::check_page("convert-and-find.md", "inputs", &told);
+    crate::support::check_page("file-kinds.md", "inputs", &told);
 }
 
 const KINDS_ELSEWHERE: [&str; 2] = ["WAV, RF64, BW64", "SigMF"];

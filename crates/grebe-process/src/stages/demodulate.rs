@@ -23,7 +23,7 @@ use crate::grid::Grid;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Demodulate {
-    /// Modulation.
+    /// Modulation: am, fm, wfm, usb, lsb or cw.
     pub mode: Modulation,
     /// Frequency of the carrier, of SSB the suppressed one. On the air if the stream states its centre frequency,
     /// otherwise in the signal. By default the stream's centre.

@@ -1,4 +1,4 @@
-//! Messages of [`MESSAGE_BYTES`] each, so that no answer exceeds its question. `docs/relay.md` has the table.
+//! Messages of [`MESSAGE_BYTES`] each, so that no answer exceeds its question. `docs/relay-protocol.md` has the table.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -306,7 +306,7 @@ fn all_goes_through_a_router_where_there_is_one() {
     drop(producer);
 }
 
-/// The two configurations of docs/many-hosts.md with the paths of a test, its certificates, and users.
+/// The two configurations of docs/zenoh-router.md with the paths of a test, its certificates, and users.
 struct Site {
     folder: tempfile::TempDir,
     port: u16,
@@ -315,7 +315,8 @@ struct Site {
 impl Site {
     /// `None` with a note if openssl is missing.
     fn make() -> Option<Self> {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/many-hosts.md"));
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/zenoh-router.md"));
         let page = page.unwrap();
         let block = |language: &str, number: usize| {
             let fence = format!("```{language}\n");
