@@ -152,6 +152,13 @@ impl Controller {
         self.path.bandwidth()
     }
 
+    /// Rate to have data ready for, in bytes per second. At the start the pace, which a train measured, is far
+    /// ahead of the confirmed rate.
+    pub(crate) fn rate_ahead(&self) -> f64 {
+        let pace = self.state.pace(&self.path).and_then(|_| self.pace());
+        self.bandwidth().max(pace.unwrap_or(0.0))
+    }
+
     pub(crate) fn smoothed_rtt_us(&self) -> u64 {
         self.path.rtt.smoothed_us()
     }
@@ -250,5 +257,23 @@ impl State {
             Self::FirstTrain | Self::Ramp(_) | Self::CompetingWindow(_) | Self::LossWindow(_) => 1.0,
             Self::RateProbing(probing) => probing.gain(path),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::train::TrainReport;
+    use crate::proto::wire::Train;
+
+    #[test]
+    fn data_for_the_measured_rate_is_ready_before_any_arrive_at_it() {
+        let mut controller = Controller::new(Mode::Fair, None, Some(150_000), 1);
+        assert_eq!(controller.rate_ahead(), 0.0);
+        let train = Train { mark: 1, span_us: 600, bytes: 37_500, jitter_us: 0 };
+        let train = Some(TrainReport { train, sent_span_us: 100, sent_bytes: 38_700 });
+        controller.on_report(&AckSample { now_us: 150_000, train, ..AckSample::default() });
+        assert_eq!((controller.rate_ahead() * 8e-6).round(), 450.0, "nine tenths of the train's rate");
+        assert_eq!(controller.bandwidth(), 0.0);
     }
 }

@@ -254,12 +254,12 @@ fn failure(broken: Broken, waited: Duration) -> Failure {
 /// Maximum unconfirmed bytes that the application may write: a multiple of the bytes in flight, to cover
 /// repeated loss.
 fn room_bytes(core: &ConnectionEnd) -> u64 {
-    let progress = core.sender.progress();
-    room_of(progress.rate_bits_per_s, progress.rtt_us)
+    let controller = &core.sender.controller;
+    room_of(controller.rate_ahead(), controller.smoothed_rtt_us())
 }
 
-fn room_of(rate_bits_per_s: f64, rtt_us: u64) -> u64 {
-    let product_bytes = (rate_bits_per_s / 8.0 * rtt_us as f64 / 1e6) as u64;
+fn room_of(bytes_per_s: f64, rtt_us: u64) -> u64 {
+    let product_bytes = (bytes_per_s * rtt_us as f64 / 1e6) as u64;
     ROOM_BYTES_MIN.saturating_add(ROOM_PRODUCTS.saturating_mul(product_bytes)).min(WINDOW_BYTES_MAX)
 }
 
@@ -281,9 +281,16 @@ mod tests {
     #[test]
     fn whatever_a_receiver_claims_only_so_many_bytes_wait_for_it() {
         assert_eq!(room_of(0.0, 0), ROOM_BYTES_MIN);
-        assert_eq!(room_of(1e9, 100_000), ROOM_BYTES_MIN + 4 * 12_500_000);
+        assert_eq!(room_of(125e6, 100_000), ROOM_BYTES_MIN + 4 * 12_500_000);
         for claimed in [1e15, 1e30, f64::INFINITY] {
             assert_eq!(room_of(claimed, u64::MAX), WINDOW_BYTES_MAX);
         }
+    }
+
+    #[test]
+    fn a_high_limit_alone_takes_no_memory() {
+        let (limit_bits_per_s, rtt_us) = (Some(1e12), Some(300_000));
+        let options = SenderOptions { limit_bits_per_s, rtt_us, ..SenderOptions::default() };
+        assert_eq!(room_bytes(&ConnectionEnd::new(0, WINDOW_BYTES, options)), ROOM_BYTES_MIN);
     }
 }
