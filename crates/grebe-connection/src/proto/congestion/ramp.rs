@@ -129,8 +129,8 @@ impl Ramp {
         let is_queue_empty = path.queue.now_us < EMPTY_QUEUE_US_MIN;
         let overrun = path.overrun().filter(|_| is_queue_empty).or(round.and_then(|round| round.overrun));
         if let Some(loss) = overrun.filter(|_| path.mode != Mode::Greedy) {
-            // Until this step has been measured, the bandwidth is that of the first train.
-            let is_measured = path.delivery.recent > 0.0;
+            // Until packets of this step arrive, the rate is that of the train, with the pause after it.
+            let is_measured = self.is_arriving && path.delivery.recent > 0.0;
             let passing_rate = if is_measured { path.passing_rate() } else { (1.0 - loss) * self.rate };
             return Some(NextState::LossWindow { overrun: Some(Overrun { loss, passing_rate }) });
         }
@@ -151,7 +151,9 @@ impl Ramp {
         path.jitter_us = path.jitter_us.max(u64::from(jitter_us));
         // Even with jitter, no path delivers faster than the sender sends.
         let span_us = u64::from(span_us).max(heard.sent_span_us).max(1);
-        let measured = f64::from(bytes) * 1e6 / span_us as f64;
+        let arrived = f64::from(bytes) * 1e6 / span_us as f64;
+        // The rate that fills the path: what the path loses has to be sent too.
+        let measured = arrived / (1.0 - path.loss.base);
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
         // Uncertainty of the line through these arrivals.
         let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
@@ -165,7 +167,7 @@ impl Ramp {
             return false;
         }
         let is_beyond = measured < BELOW_SHARE * self.rate;
-        path.capacity.on_rate(measured);
+        path.capacity.on_rate(arrived);
         (self.rate, self.gain) = (measured, UP_GAIN);
         self.begin_step(now_us, StepTrain::None);
         is_beyond
@@ -220,6 +222,7 @@ impl Ramp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rate_response::{PaceClass, PaceCounts};
     use super::*;
 
     const RTT_US: u64 = 100_000;
@@ -326,6 +329,45 @@ mod tests {
         assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
         assert!(!hear(&mut ramp, &mut path, (3_000, 150_000), train(3_000, 37_500, 0)));
         assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), None, "no more came, however many were sent");
+    }
+
+    /// Of a train that left at 400 Mbit/s, half arrived, at the rate of a path of 100 Mbit/s.
+    #[test]
+    fn what_the_path_loses_is_sent_too() {
+        let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
+        path.loss.learn_slow(0.5, 1_000.0);
+        assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
+        assert!(!hear(&mut ramp, &mut path, (3_000, 150_000), train(6_000, 75_000, 0)));
+        assert_eq!(ramp.pace() * 8.0, 200e6, "half of it is lost");
+        assert_eq!(path.capacity.rate * 8.0, 100e6, "what arrives");
+    }
+
+    /// An overrun shows before the step is measured. The rate until then is that of the train, over the pause
+    /// that followed it.
+    #[test]
+    fn a_step_that_is_not_measured_yet_tells_its_own_rate() {
+        let (mut ramp, mut path) = start(train(3_000, 37_500, 0));
+        let mut by_pace = PaceCounts::default();
+        (0..40).for_each(|_| by_pace.on_ack(PaceClass::Unknown, false));
+        (0..40).for_each(|_| by_pace.on_lost(PaceClass::Unknown, true));
+        let train = AckSample { receiver_us: 1, ..AckSample::default() };
+        let (acked_packets, lost_packets, delivered_bytes) = (40, 40, 37_500);
+        let now_us = RTT_US;
+        let step = AckSample {
+            now_us,
+            receiver_us: RTT_US,
+            delivered_bytes,
+            acked_packets,
+            lost_packets,
+            by_pace,
+            ..train
+        };
+        path.on_report(&train);
+        path.on_report(&step);
+        assert!((370e3..380e3).contains(&path.delivery.recent), "the train, and the pause");
+        let next = ramp.on_report(&mut path, &step, None);
+        let passing_rate = ramp.pace() / 2.0;
+        assert_eq!(next, Some(NextState::LossWindow { overrun: Some(Overrun { loss: 0.5, passing_rate }) }));
     }
 
     #[test]
