@@ -16,11 +16,11 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
     let key = Key::random().expect("random numbers");
     let mut responder = Responder::new(key.clone());
-    assert!(responder.on_init(&datagram).is_err(), "nobody guesses a key");
+    assert!(responder.on_init(&datagram, Vec::new).is_err(), "nobody guesses a key");
     assert!(responder.on_sealed(&mut datagram.clone()).is_err());
     let mut initiator = Initiator::new(&key).expect("random numbers");
     assert!(initiator.on_reply(&datagram).is_err());
-    let reply = responder.on_init(initiator.datagram()).expect("the key is right");
+    let reply = responder.on_init(initiator.datagram(), || datagram.clone()).expect("the key is right");
     let mut session = initiator.on_reply(&reply).expect("the reply is right");
     assert!(session.open(&ReceivedPackets::default(), &mut datagram).is_err());
 });

@@ -26,7 +26,7 @@ fuzz_target!(|input: (u8, u16, Vec<Vec<u8>>, Vec<(u8, Vec<u8>)>)| {
     let stream = frames(offer(files, bytes, &names), &said);
     let reception =
         Reception { directory: directory.clone(), overwrite: false, accept: None, sender_waits: false };
-    let _ = receive_offer(Cursor::new(stream), sink(), &reception, &Arc::default(), &Cancel::default());
+    let _ = receive_offer(Cursor::new(stream), sink(), &reception, &[], &Arc::default(), &Cancel::default());
     assert_eq!(fs::read(outside.join("sentinel")).expect("it is there"), b"untouched");
     assert_eq!(fs::read_dir(&outside).expect("it is there").count(), 1);
     assert_eq!(fs::read_dir(ground.path()).expect("it is there").count(), 2);

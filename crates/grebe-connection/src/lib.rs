@@ -64,7 +64,7 @@ pub use io::session::{
     Notice, Notify, Transport, WhyRelayed,
     connection::{
         Connection, ConnectionListener, ConnectionOptions, ConnectionProgress, ConnectionReader,
-        ConnectionStatus, ConnectionWriter, connect,
+        ConnectionStatus, ConnectionWriter, Greet, connect,
     },
 };
 pub use proto::{

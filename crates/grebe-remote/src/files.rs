@@ -111,7 +111,7 @@ pub fn send(
     on_progress: impl FnMut(&TransferProgress),
 ) -> Result<TransferReport> {
     let offer = offering.offer();
-    let Connection { reader, writer, status, peer } = connection;
+    let Connection { reader, writer, status, peer, .. } = connection;
     let progress = Arc::new(Progress::default());
     let watched = Watched { status, peer, progress: progress.clone(), is_sender: true };
     let offered = Mutex::new(offer);
@@ -130,7 +130,7 @@ pub fn receive(
     cancel: &Cancel,
     on_progress: impl FnMut(&TransferProgress),
 ) -> Result<TransferReport> {
-    let Connection { reader, writer, status, peer } = connection;
+    let Connection { reader, writer, status, peer, greeting } = connection;
     let progress = Arc::new(Progress::default());
     let watched = Watched { status, peer, progress: progress.clone(), is_sender: false };
     let offered = Arc::new(Mutex::new(Offer::default()));
@@ -141,7 +141,7 @@ pub fn receive(
     };
     let reception = Reception { accept: Some(Arc::new(accept)), ..reception.clone() };
     watched.run(&offered, on_progress, || {
-        grebe_tree::receive_offer(reader, writer, &reception, &progress, cancel)
+        grebe_tree::receive_offer(reader, writer, &reception, &greeting, &progress, cancel)
     })
 }
 

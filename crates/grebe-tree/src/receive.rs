@@ -105,6 +105,7 @@ pub fn receive(
 }
 
 /// Receives from the [`send_offer`](crate::send_offer) at the other end. The report lists the received names.
+/// `greeting` is the result of [`Reception::greeting`] if it was sent ahead of the stream, else empty.
 ///
 /// # Errors
 /// As those of [`receive`]; [`Error::Declined`] and [`Error::TooMuch`] if the offer is not accepted.
@@ -112,17 +113,19 @@ pub fn receive_offer(
     reader: impl Read + Send + 'static,
     writer: impl Write + Send,
     reception: &Reception,
+    greeting: &[u8],
     progress: &Arc<Progress>,
     cancel: &Cancel,
 ) -> Result<Report> {
-    run(reader, writer, &How::Offer(reception), progress, cancel)
+    run(reader, writer, &How::Offer(reception, greeting), progress, cancel)
 }
 
 /// Kind of sender.
 pub(crate) enum How<'a> {
     /// A sender with a login. The handover has the files if both ends are one process.
     Tree(&'a ReceiveTree, Option<Handover>),
-    Offer(&'a Reception),
+    /// The greeting is not empty if it was sent ahead of the stream.
+    Offer(&'a Reception, &'a [u8]),
 }
 
 pub(crate) fn run(
@@ -144,24 +147,17 @@ pub(crate) fn run(
     received
 }
 
-/// Sends the greeting. A sender without a login learns only that this end exists, if a user must decide
-/// first.
+/// Sends the greeting. Returns whether it says that the destination is empty.
 fn greet(writer: &mut FrameWriter<impl Write>, how: &How<'_>) -> Result<bool> {
-    let hello = Hello::new(Role::Receiver);
     let hello = match how {
-        How::Offer(reception) => Hello {
-            is_offer: true,
-            is_taken: !reception.sender_waits,
-            is_fresh: !reception.sender_waits && look(&reception.directory)?.is_fresh(),
-            replaces: reception.overwrite,
-            ..hello
-        },
+        How::Offer(_, greeting @ [_, ..]) => return Hello::of_frame(greeting).map(|hello| hello.is_fresh),
+        How::Offer(reception, _) => reception.hello()?,
         How::Tree(tree, _) => {
             if let Some(options) = &tree.options {
                 Exclude::new(&options.exclude)?;
             }
             let is_fresh = look(&tree.destination)?.is_fresh() || tree.is_fresh;
-            Hello { options: tree.options.clone(), is_fresh, ..hello }
+            Hello { options: tree.options.clone(), is_fresh, ..Hello::new(Role::Receiver) }
         }
     };
     writer.write(Kind::Hello, &hello.encode())?;
@@ -203,7 +199,7 @@ fn agree(
             }
             Ok(Greeted { sender, options, is_fresh, stranger: None })
         }
-        How::Offer(reception) => {
+        How::Offer(reception, _) => {
             Hello::agree_on_offer(&sender, Role::Receiver)?;
             let offer = frames.next(cancel, || false)?;
             let offered = match offer.kind {
@@ -238,7 +234,7 @@ fn receive_all(
     let (path, handover, found) = match how {
         How::Tree(tree, handover) => (&tree.destination, handover.clone(), look(&tree.destination)?),
         // An existing directory at that name is not a part of this copy.
-        How::Offer(reception) => (&reception.directory, None, Found::Directory { is_empty: is_fresh }),
+        How::Offer(reception, _) => (&reception.directory, None, Found::Directory { is_empty: is_fresh }),
     };
     let (destination, directories) = found.open(path, &sender, options.dry_run)?;
     let (to_sender, said) = bounded(MESSAGES_MAX);

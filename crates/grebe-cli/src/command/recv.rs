@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use grebe_connection::{Cancel, Ticket, shown};
+use grebe_connection::{Cancel, ConnectionOptions, Ticket, shown};
 use grebe_remote::{Accept, Offer, Reception, TransferProgress, TransferReport, receive};
 use grebe_scope::Engineering;
 use serde_json::json;
@@ -26,14 +26,18 @@ pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let made = make(&directory)?;
     let display = Display::new(options.json);
     let (way, cancel) = (display.route(), interrupt::cancel());
-    let connects = transfer::options(&options.rendezvous, &way, &cancel);
-    let side = Side { rendezvous: &options.rendezvous, there: "grebe send FILE --to", json: options.json };
-    let connection = side.meet(ticket, &connects).inspect_err(|_| remove(&made))?;
     let prompt = Prompt { cancel: cancel.clone(), is_open: Arc::default() };
     let is_asked = prompt.is_open.clone();
     let accept = accept(options.ask, &directory, prompt);
     let sender_waits = options.ask == Confirm::Always;
     let reception = Reception { directory, overwrite: options.overwrite, accept: Some(accept), sender_waits };
+    let greeting = reception.clone();
+    let connects = ConnectionOptions {
+        greet: Some(Arc::new(move || greeting.greeting())),
+        ..transfer::options(&options.rendezvous, &way, &cancel)
+    };
+    let side = Side { rendezvous: &options.rendezvous, there: "grebe send FILE --to", json: options.json };
+    let connection = side.meet(ticket, &connects).inspect_err(|_| remove(&made))?;
     let display = RefCell::new(display);
     let received = receive(connection, &reception, &cancel, |now| {
         // A progress line would replace the prompt.

@@ -4,12 +4,13 @@
 //! ```text
 //!  initiator                                             responder
 //!  INIT   version, connection, psk, e; 1200 bytes ------------->  proves the key, or is not answered
-//!         <------- 57 bytes: e, ee, the responder's connection   REPLY
+//!         <------- 89 bytes: e, ee, the responder's connection   REPLY
+//!                 and greeting, which begins the application's talk
 //!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
 //! ```
 //!
 //! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a
-//! twentieth of its length. It leads no further, because the attacker does not know the private half of `e`.
+//! thirteenth of its length. It leads no further, because the attacker does not know the private half of `e`.
 
 use grebe_packet::Key;
 use snow::{Builder, HandshakeState};
@@ -21,11 +22,20 @@ use crate::proto::wire::{HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
 /// Length of the first packet. The reply is far shorter, so an attacker cannot use it for amplification.
 pub const INIT_BYTES: usize = 1_200;
 
-/// Length of the reply.
-pub(crate) const REPLY_BYTES: usize = 1 + 4 + 32 + 4 + 16;
+/// Maximum length of a greeting.
+pub(crate) const GREETING_BYTES_MAX: usize = 31;
+
+/// Length of the reply: a fixed one, because the kernel may coalesce two of them, and because it then hides
+/// the length of the greeting.
+pub(crate) const REPLY_BYTES: usize = 1 + 4 + 32 + REPLY_PLAIN_BYTES + 16;
+
+/// The responder's connection, and length and bytes of its greeting.
+const REPLY_PLAIN_BYTES: usize = 4 + 1 + GREETING_BYTES_MAX;
 
 /// A session after both ends have proven the key.
 pub struct Session {
+    /// First bytes of the responder's application.
+    pub(crate) greeting: Vec<u8>,
     sealer: Sealer,
     opener: Opener,
     second: Option<Box<Session>>,
@@ -56,13 +66,15 @@ struct Pending {
 impl Session {
     /// Makes a session from the result of the handshake: connection and secret of the send direction, then of
     /// the receive direction.
-    fn new(sends: (u32, Secret), receives: (u32, Secret)) -> Result<Self> {
+    fn new(sends: (u32, Secret), receives: (u32, Secret), greeting: Vec<u8>) -> Result<Self> {
         let second = Self {
+            greeting: Vec::new(),
             sealer: Sealer::new(sends.0 ^ SECOND_CONNECTION, sends.1.second())?,
             opener: Opener::new(receives.0 ^ SECOND_CONNECTION, receives.1.second())?,
             second: None,
         };
         Ok(Self {
+            greeting,
             sealer: Sealer::new(sends.0, sends.1)?,
             opener: Opener::new(receives.0, receives.1)?,
             second: Some(Box::new(second)),
@@ -141,12 +153,15 @@ impl Initiator {
             .and_then(|rest| rest.strip_prefix(&self.connection.to_be_bytes()))
             .filter(|_| datagram.len() == REPLY_BYTES)
             .ok_or(Error::Malformed { what: "not a reply to this handshake" })?;
-        let mut peer = [0; 4];
+        let mut plain = [0; REPLY_PLAIN_BYTES];
         // A failed message leaves the state unchanged.
-        self.state.read_message(message, &mut peer).map_err(|_| Error::NotAuthentic)?;
+        self.state.read_message(message, &mut plain).map_err(|_| Error::NotAuthentic)?;
         self.reply = datagram.try_into().ok();
+        let (peer, greeting) = plain.split_at(4);
+        let peer = u32::from_be_bytes([peer[0], peer[1], peer[2], peer[3]]);
+        let greeting = &greeting[1..][..usize::from(greeting[0]).min(GREETING_BYTES_MAX)];
         let (sends, receives) = self.state.dangerously_get_raw_split();
-        Session::new((u32::from_be_bytes(peer), Secret(sends)), (self.connection, Secret(receives)))
+        Session::new((peer, Secret(sends)), (self.connection, Secret(receives)), greeting.to_vec())
     }
 
     /// Whether this is a copy of the reply that established the session. Each copy of the first packet gets
@@ -162,12 +177,17 @@ impl Responder {
         Self { key, pending: Vec::with_capacity(PENDING_MAX) }
     }
 
-    /// Returns the reply to a first packet.
+    /// Returns the reply to a first packet, with the `greeting` for a new initiator, which is cut to
+    /// [`GREETING_BYTES_MAX`].
     ///
     /// # Errors
     /// [`Error::Malformed`] and [`Error::NotAuthentic`]: send no answer, so that nobody learns of the
     /// listener.
-    pub fn on_init(&mut self, datagram: &[u8]) -> Result<[u8; REPLY_BYTES]> {
+    pub fn on_init(
+        &mut self,
+        datagram: &[u8],
+        greeting: impl FnOnce() -> Vec<u8>,
+    ) -> Result<[u8; REPLY_BYTES]> {
         let init = datagram
             .first_chunk::<INIT_USED_BYTES>()
             .filter(|init| init[0] == KIND_INIT && datagram.len() == INIT_BYTES)
@@ -185,10 +205,16 @@ impl Responder {
         let mut reply = [0; REPLY_BYTES];
         reply[0] = KIND_REPLY;
         reply[1..5].copy_from_slice(&init[2..6]);
-        state.write_message(&connection.to_be_bytes(), &mut reply[5..]).map_err(keys)?;
+        let mut greeting = greeting();
+        greeting.truncate(GREETING_BYTES_MAX);
+        let mut plain = [0; REPLY_PLAIN_BYTES];
+        plain[..4].copy_from_slice(&connection.to_be_bytes());
+        plain[4] = greeting.len() as u8;
+        plain[5..][..greeting.len()].copy_from_slice(&greeting);
+        state.write_message(&plain, &mut reply[5..]).map_err(keys)?;
         let (receives, sends) = state.dangerously_get_raw_split();
         let peer = u32::from_be_bytes([init[2], init[3], init[4], init[5]]);
-        let session = Session::new((peer, Secret(sends)), (connection, Secret(receives)))?;
+        let session = Session::new((peer, Secret(sends)), (connection, Secret(receives)), greeting)?;
         if self.pending.len() == PENDING_MAX {
             self.pending.remove(0);
         }
@@ -215,7 +241,7 @@ impl Responder {
     /// Answer to a holder of the key who comes after the ticket was used. It is the reply to a handshake, or
     /// `frame`, sealed, to a packet that proves an address. `None` for everybody else.
     pub(crate) fn refuse(&mut self, datagram: &mut [u8], frame: &[u8]) -> Option<Vec<u8>> {
-        if let Ok(reply) = self.on_init(datagram) {
+        if let Ok(reply) = self.on_init(datagram, Vec::new) {
             return Some(reply.to_vec());
         }
         let (mut session, ..) = self.on_sealed(datagram).ok()?;
@@ -227,7 +253,7 @@ impl Responder {
 
 const KIND_INIT: u8 = 1;
 const KIND_REPLY: u8 = 2;
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Difference between the connection identifiers of the two sessions.
 const SECOND_CONNECTION: u32 = 1;
 const INIT_HEAD_BYTES: usize = 1 + 1 + 4;
@@ -267,7 +293,7 @@ mod tests {
         let key = Key::random().unwrap();
         let mut initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key);
-        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let reply = responder.on_init(initiator.datagram(), Vec::new).unwrap();
         let mut ours = initiator.on_reply(&reply).unwrap();
         let mut first = sealed(&mut ours, 0, b"hello");
         let mut replayed = first.clone();
@@ -284,7 +310,7 @@ mod tests {
         let key = Key::random().unwrap();
         let mut initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key);
-        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let reply = responder.on_init(initiator.datagram(), Vec::new).unwrap();
         let mut ours = initiator.on_reply(&reply).unwrap();
         let (mut theirs, ..) = responder.on_sealed(&mut sealed(&mut ours, 0, b"hello")).unwrap();
         let (mut our_second, mut their_second) = (ours.take_second().unwrap(), theirs.take_second().unwrap());
@@ -309,7 +335,7 @@ mod tests {
     fn without_the_key_there_is_no_answer() {
         let mut responder = Responder::new(Key::random().unwrap());
         let stranger = Initiator::new(&Key::random().unwrap()).unwrap();
-        assert!(matches!(responder.on_init(stranger.datagram()), Err(Error::NotAuthentic)));
+        assert!(matches!(responder.on_init(stranger.datagram(), Vec::new), Err(Error::NotAuthentic)));
         assert!(responder.pending.is_empty(), "nor any state");
     }
 
@@ -318,14 +344,14 @@ mod tests {
         let key = Key::random().unwrap();
         let initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key.clone());
-        let reply = responder.on_init(initiator.datagram()).unwrap();
-        assert_eq!(responder.on_init(initiator.datagram()).unwrap(), reply);
+        let reply = responder.on_init(initiator.datagram(), Vec::new).unwrap();
+        assert_eq!(responder.on_init(initiator.datagram(), Vec::new).unwrap(), reply);
         assert_eq!(responder.pending.len(), 1);
         for _ in 0..20 {
-            responder.on_init(Initiator::new(&key).unwrap().datagram()).unwrap();
+            responder.on_init(Initiator::new(&key).unwrap().datagram(), Vec::new).unwrap();
         }
         assert_eq!(responder.pending.len(), PENDING_MAX);
-        assert!(reply.len() * 20 < INIT_BYTES, "an answer is a twentieth of its question");
+        assert!(reply.len() * 13 < INIT_BYTES, "an answer is a thirteenth of its question");
     }
 
     #[test]
@@ -333,12 +359,12 @@ mod tests {
         let key = Key::random().unwrap();
         let mut initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key.clone());
-        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let reply = responder.on_init(initiator.datagram(), Vec::new).unwrap();
         let mut ours = initiator.on_reply(&reply).unwrap();
         let recorded = sealed(&mut ours, 0, b"hello");
         // The attacker has the ticket, and both packets of the handshake.
         let mut late = Responder::new(key.clone());
-        let other = late.on_init(initiator.datagram()).unwrap();
+        let other = late.on_init(initiator.datagram(), Vec::new).unwrap();
         assert_ne!(reply, other, "its part is new");
         for connection in [recorded[1..5].try_into().unwrap(), late.pending[0].connection.to_be_bytes()] {
             let mut forged = recorded.clone();
@@ -354,11 +380,11 @@ mod tests {
         let key = Key::random().unwrap();
         let initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key.clone());
-        assert!(responder.on_init(&initiator.datagram()[..INIT_USED_BYTES]).is_err());
+        assert!(responder.on_init(&initiator.datagram()[..INIT_USED_BYTES], Vec::new).is_err());
         for at in 0..INIT_USED_BYTES {
             let mut changed = initiator.datagram().to_vec();
             changed[at] ^= 1;
-            assert!(responder.on_init(&changed).is_err(), "byte {at}");
+            assert!(responder.on_init(&changed, Vec::new).is_err(), "byte {at}");
         }
     }
 
@@ -367,7 +393,7 @@ mod tests {
         let key = Key::random().unwrap();
         let mut initiator = Initiator::new(&key).unwrap();
         let mut responder = Responder::new(key);
-        let reply = responder.on_init(initiator.datagram()).unwrap();
+        let reply = responder.on_init(initiator.datagram(), Vec::new).unwrap();
         for at in 0..reply.len() {
             let mut forged = reply;
             forged[at] ^= 1;
@@ -376,5 +402,23 @@ mod tests {
         assert!(!initiator.is_reply_again(&reply));
         assert!(initiator.on_reply(&reply).is_ok(), "the true one still counts");
         assert!(initiator.is_reply_again(&reply) && !initiator.is_reply_again(&reply[1..]));
+    }
+
+    #[test]
+    fn the_greeting_arrives_with_the_reply_and_only_its_receiver_reads_it() {
+        let key = Key::random().unwrap();
+        for bytes in [0, 1, GREETING_BYTES_MAX, GREETING_BYTES_MAX + 9] {
+            let greeting = vec![b'g'; bytes];
+            let heard = &greeting[..bytes.min(GREETING_BYTES_MAX)];
+            let mut initiator = Initiator::new(&key).unwrap();
+            let mut responder = Responder::new(key.clone());
+            let reply = responder.on_init(initiator.datagram(), || greeting.clone()).unwrap();
+            assert!(!reply.windows(4).any(|it| it == b"gggg"), "sealed");
+            let again = responder.on_init(initiator.datagram(), || unreachable!("the reply is kept"));
+            assert_eq!(again.unwrap(), reply);
+            let mut ours = initiator.on_reply(&reply).unwrap();
+            let (theirs, ..) = responder.on_sealed(&mut sealed(&mut ours, 0, b"hello")).unwrap();
+            assert_eq!((&ours.greeting[..], &theirs.greeting[..]), (heard, heard), "both know it");
+        }
     }
 }

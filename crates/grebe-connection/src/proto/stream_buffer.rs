@@ -37,6 +37,13 @@ pub struct Chunk {
     to: usize,
 }
 
+impl Chunk {
+    /// Makes a chunk that no stream carried.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self { from: 0, to: bytes.len(), bytes }
+    }
+}
+
 impl SendBuffer {
     /// Appends written bytes. A short block is copied into the last one and returned for reuse.
     pub fn push(&mut self, block: Vec<u8>) -> Option<Vec<u8>> {

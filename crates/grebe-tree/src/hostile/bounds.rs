@@ -55,7 +55,7 @@ fn refusal(messages: impl Iterator<Item = Vec<u8>> + Send + 'static) -> &'static
     let reception =
         Reception { directory: ground.destination(), overwrite: true, accept: None, sender_waits: false };
     let cancel = crate::Cancel::default();
-    let received = receive_offer(reader, io::sink(), &reception, &Arc::default(), &cancel);
+    let received = receive_offer(reader, io::sink(), &reception, &[], &Arc::default(), &cancel);
     ground.assert_untouched();
     match received {
         Err(Error::Malformed { what }) => what,

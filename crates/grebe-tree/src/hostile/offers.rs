@@ -18,7 +18,7 @@ fn take(ground: &Ground, stream: Vec<u8>) -> Result<Report> {
     let reception =
         Reception { directory: ground.destination(), overwrite: true, accept: None, sender_waits: false };
     let cancel = crate::Cancel::default();
-    receive_offer(Cursor::new(stream), Captured::default(), &reception, &Arc::default(), &cancel)
+    receive_offer(Cursor::new(stream), Captured::default(), &reception, &[], &Arc::default(), &cancel)
 }
 
 #[test]

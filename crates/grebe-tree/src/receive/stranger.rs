@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::name::{PARTIAL, check, os_name};
 use crate::offering::{Accept, Offer};
 use crate::options::{Fsync, Options};
+use crate::receive::destination::look;
 use crate::system::Directory;
-use crate::wire::{Entry, EntryKind, OfferedNames};
+use crate::wire::{Entry, EntryKind, FrameWriter, Hello, Kind, OfferedNames, Role};
 
 /// Rules for receiving from any holder of the other end. They override whatever the sender asks for. Accepted
 /// are new files and directories, their times, and their modes minus this user's mask. Links, owners,
@@ -47,6 +48,26 @@ impl Reception {
     /// Fixed options for both ends.
     pub(super) fn options() -> Options {
         Options { recursive: true, short_hashes: true, fsync: Fsync::Batch, ..Options::default() }
+    }
+
+    /// First message to the sender, which may go ahead of the stream: [`receive_offer`](crate::receive_offer)
+    /// then gets it too. Empty if the directory cannot be read.
+    #[must_use]
+    pub fn greeting(&self) -> Vec<u8> {
+        let mut frame = FrameWriter::new(Vec::new());
+        let written = self.hello().and_then(|hello| frame.write(Kind::Hello, &hello.encode()));
+        written.map_or_else(|_| Vec::new(), |()| frame.into_stream())
+    }
+
+    /// A sender without a login learns only that this end exists, if a user must decide first.
+    pub(super) fn hello(&self) -> Result<Hello> {
+        Ok(Hello {
+            is_offer: true,
+            is_taken: !self.sender_waits,
+            is_fresh: !self.sender_waits && look(&self.directory)?.is_fresh(),
+            replaces: self.overwrite,
+            ..Hello::new(Role::Receiver)
+        })
     }
 
     /// Asks whether to accept the offer, if there is room for it. Also returns whether nothing of it, or of

@@ -176,7 +176,6 @@ impl<W: Write> FrameWriter<W> {
         self.stream.write_all(body).map_err(stream_error)
     }
 
-    #[cfg(test)]
     pub(crate) fn into_stream(self) -> W {
         self.stream
     }

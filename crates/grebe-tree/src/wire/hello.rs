@@ -4,7 +4,7 @@ use grebe_packet::Reader;
 
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::wire::put_varint;
+use crate::wire::{Frame, FrameReader, Kind, put_varint};
 
 /// Version of the protocol, which must be equal at both ends.
 const VERSION: u64 = 2;
@@ -101,6 +101,14 @@ impl Hello {
             is_taken: bits & 64 != 0,
             replaces: bits & 128 != 0,
         })
+    }
+
+    /// Reads a greeting that is not on the stream.
+    pub(crate) fn of_frame(bytes: &[u8]) -> Result<Self> {
+        match FrameReader::new(bytes).next()? {
+            Some((Frame { kind: Kind::Hello, body }, _)) => Self::decode(&body),
+            _ => Err(Error::Malformed { what: "no greeting" }),
+        }
     }
 
     /// Decides whose options count.

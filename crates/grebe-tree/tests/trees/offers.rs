@@ -38,7 +38,7 @@ fn run(offering: Offering, reception: &Reception, cut: Option<i64>) -> (Result<R
     over_cut_pipes(
         cut,
         move |answers, writer| send_offer(answers, writer, &offering, &progress(), &Cancel::default()),
-        |reader, answers| receive_offer(reader, answers, reception, &progress(), &Cancel::default()),
+        |reader, answers| receive_offer(reader, answers, reception, &[], &progress(), &Cancel::default()),
     )
 }
 
@@ -183,11 +183,16 @@ fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there(
         }
         let reception = Reception { sender_waits, ..reception(into.path(), false) };
         let (mut greeting, sent, cancel) = (Vec::new(), Sent::default(), Cancel::default());
-        let ended = receive_offer(io::empty(), &mut greeting, &reception, &progress(), &cancel);
-        assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
+        let ahead = reception.greeting();
+        for (ahead, says) in [(&[][..], &ahead[..]), (&ahead, &[])] {
+            greeting.clear();
+            let ended = receive_offer(io::empty(), &mut greeting, &reception, ahead, &progress(), &cancel);
+            assert!(matches!(ended, Err(Error::Closed)), "{ended:?}");
+            assert_eq!(greeting, says, "once");
+        }
         // The receiver falls silent.
         let (answers, _open) = io::pipe().unwrap();
-        let answers = io::Cursor::new(greeting).chain(answers);
+        let answers = io::Cursor::new(ahead).chain(answers);
         let offering = look(&[from.path().join("name")]);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -234,9 +239,10 @@ fn two_that_would_both_receive_or_send_are_told_so() {
     let second = reception(other.path(), false);
     let (first, second) = over_cut_pipes(
         None,
-        move |reader, writer| receive_offer(reader, writer, &second, &progress(), &Cancel::default()),
+        move |reader, writer| receive_offer(reader, writer, &second, &[], &progress(), &Cancel::default()),
         |reader, writer| {
-            receive_offer(reader, writer, &reception(into.path(), false), &progress(), &Cancel::default())
+            let reception = reception(into.path(), false);
+            receive_offer(reader, writer, &reception, &[], &progress(), &Cancel::default())
         },
     );
     assert!(matches!(first, Err(Error::Roles { .. } | Error::Peer { .. })), "{first:?}");

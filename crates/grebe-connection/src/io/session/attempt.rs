@@ -321,7 +321,7 @@ mod tests {
                 while !stop.is_cancelled() {
                     let _ = wait_readable(&answers, LOOK_AT_DOOR_EVERY);
                     while let Ok((length, peer)) = answers.recv_from(&mut datagram) {
-                        if let Ok(reply) = responder.on_init(&datagram[..length]) {
+                        if let Ok(reply) = responder.on_init(&datagram[..length], Vec::new) {
                             answers.send_to(&reply, peer).unwrap();
                         }
                     }

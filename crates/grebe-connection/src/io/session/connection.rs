@@ -15,8 +15,8 @@ use grebe_packet::{Purpose, Ticket};
 use grebe_relay::{Side, Via};
 
 use self::driver::{Driver, Early, Start};
-pub use self::options::ConnectionOptions;
 use self::options::SLOT_BYTES;
+pub use self::options::{ConnectionOptions, Greet};
 pub use self::shared::ConnectionProgress;
 use self::shared::Shared;
 pub use self::stream::{ConnectionReader, ConnectionStatus, ConnectionWriter};
@@ -75,6 +75,9 @@ pub struct Connection {
     pub status: ConnectionStatus,
     /// The other end's address.
     pub peer: SocketAddr,
+    /// Bytes that the other end has read before those of the writer, because this end
+    /// [greets](ConnectionOptions::greet).
+    pub greeting: Vec<u8>,
 }
 
 /// Waits for one connection from the holder of its ticket.
@@ -170,6 +173,7 @@ fn accept(
 ) -> Result<(Start, Early)> {
     let mut answering = Answering {
         responder: Responder::new(ticket.key.clone()),
+        greet: options.greet.clone(),
         found: None,
         early: Early::default(),
         answered: 0,
@@ -238,6 +242,7 @@ fn accept(
 /// The maker of the ticket, before the other end connects.
 struct Answering {
     responder: Responder,
+    greet: Option<Arc<Greet>>,
     found: Option<(Session, SocketAddr)>,
     early: Early,
     answered: u32,
@@ -252,24 +257,29 @@ impl Answering {
             self.early.rest.push((arrived_us, from, datagram.to_vec()));
             return None;
         }
-        if let Ok(reply) = self.responder.on_init(datagram) {
+        if let Some(reply) = self.reply(datagram) {
             if self.answered == 0 {
                 self.answered_at = Instant::now();
             }
             self.answered += 1;
-            return Some(reply.to_vec());
+            return Some(reply);
         }
         self.open(arrived_us, from, datagram);
         None
     }
 
     fn take_by_tcp(&mut self, arrived_us: u64, packet: &mut [u8]) -> TcpPacket {
-        if let Ok(reply) = self.responder.on_init(packet) {
-            return TcpPacket::Question(reply.to_vec());
+        if let Some(reply) = self.reply(packet) {
+            return TcpPacket::Question(reply);
         }
         // The TCP connection itself identifies the sender.
         self.open(arrived_us, SocketAddr::from(([0; 4], 0)), packet);
         if self.found.is_some() { TcpPacket::Peer } else { TcpPacket::Nothing }
+    }
+
+    fn reply(&mut self, init: &[u8]) -> Option<Vec<u8>> {
+        let greeting = || self.greet.as_ref().map(|greet| greet()).unwrap_or_default();
+        Some(self.responder.on_init(init, greeting).ok()?.to_vec())
     }
 
     fn open(&mut self, arrived_us: u64, from: SocketAddr, datagram: &mut [u8]) {
@@ -292,12 +302,16 @@ fn start_connection(start: Start, early: Early, options: &ConnectionOptions) -> 
     let cannot =
         |source| grebe_datagram::Error::Open { action: "start the connection with", address: peer, source };
     let shared = Arc::new(Shared::new(driver::ROOM_BYTES_MIN, start.tcp.is_some()).map_err(cannot)?);
-    let (reader, writer, status) = stream::ends(&shared);
+    let (heard, greeting) = match &start.responder {
+        Some(_) => (Vec::new(), start.other.greeting.clone()),
+        None => (start.own.greeting.clone(), Vec::new()),
+    };
+    let (reader, writer, status) = stream::ends(&shared, heard);
     let driver = Driver::new(start, shared, options);
     let options = options.clone();
     let thread = std::thread::Builder::new().name("grebe-connection".into());
     thread.spawn(move || driver.run(early, &options)).map_err(cannot)?;
-    Ok(Connection { reader, writer, status, peer: known_as })
+    Ok(Connection { reader, writer, status, peer: known_as, greeting })
 }
 
 /// Small batches stay in the core's cache until they are decrypted and copied.

@@ -9,6 +9,9 @@ use grebe_relay::Via;
 use crate::io::session::{KEEP_TRYING, Notify, Transport};
 use crate::proto::congestion::Mode;
 
+/// Returns a listener's greeting.
+pub type Greet = dyn Fn() -> Vec<u8> + Send + Sync;
+
 /// Options of a connection.
 #[derive(Clone)]
 pub struct ConnectionOptions {
@@ -29,6 +32,9 @@ pub struct ConnectionOptions {
     pub cancel: Cancel,
     /// Callback for events before the end.
     pub notify: Notify,
+    /// Called by a listener when the other end connects. Returns the first bytes for its reader, 31 at most.
+    /// They travel with the answer to the handshake, a round trip ahead of the writer's.
+    pub greet: Option<Arc<Greet>>,
 }
 
 impl Default for ConnectionOptions {
@@ -42,6 +48,7 @@ impl Default for ConnectionOptions {
             keep_trying: KEEP_TRYING,
             cancel: Cancel::default(),
             notify: Arc::new(|_| {}),
+            greet: None,
         }
     }
 }

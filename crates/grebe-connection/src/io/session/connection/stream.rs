@@ -35,9 +35,12 @@ pub struct ConnectionStatus {
     shared: Arc<Shared>,
 }
 
-/// Makes the application's handles.
-pub(super) fn ends(shared: &Arc<Shared>) -> (ConnectionReader, ConnectionWriter, ConnectionStatus) {
-    let reader = ConnectionReader { shared: shared.clone(), chunk: Chunk::default(), chunk_bytes: 0 };
+/// Makes the application's handles. The other end's `greeting` is read first.
+pub(super) fn ends(
+    shared: &Arc<Shared>,
+    greeting: Vec<u8>,
+) -> (ConnectionReader, ConnectionWriter, ConnectionStatus) {
+    let reader = ConnectionReader { shared: shared.clone(), chunk: Chunk::of(greeting), chunk_bytes: 0 };
     (reader, ConnectionWriter { shared: shared.clone() }, ConnectionStatus { shared: shared.clone() })
 }
 
