@@ -22,6 +22,7 @@ pub(crate) mod picture;
 mod picture_series;
 mod recorded;
 pub(crate) mod recording;
+pub(crate) mod region;
 pub(crate) mod samples;
 pub(crate) mod signal;
 pub(crate) mod spectrum;

@@ -45,6 +45,7 @@ pub(crate) mod signals;
 mod sources;
 pub(crate) mod spectra;
 mod standing;
+pub(crate) mod time_frequency_box;
 mod trigger_time;
 mod update;
 pub(crate) mod vertical;

@@ -64,6 +64,11 @@ pub struct Drawn {
     pub setups: Vec<(LaneId, ChannelSetup)>,
     /// Levels of the channels at the spectrum's markers; empty if the markers are off.
     pub markers: Vec<MarkerLevels>,
+    /// The box on the waterfall: begin and end in seconds since the first sample, lower and upper frequency in hertz. The picture
+    /// has its measurements.
+    pub time_frequency_box: Option<[f64; 4]>,
+    /// The command that cuts the box out of the recording.
+    pub box_command: Option<String>,
 }
 
 /// Waits, draws, and hands the PNG to `write`; returns what was drawn.
@@ -119,7 +124,13 @@ pub fn render_pngs(
         let lanes =
             model.seen.picture.stream.into_iter().flat_map(|stream| stream.lanes(model.controls.shown));
         let setups = lanes.map(|lane| (lane, model.unresolved_setup(lane))).collect();
-        Drawn { picture: model.seen.picture.clone(), setups, markers: model.marker_levels() }
+        Drawn {
+            picture: model.seen.picture.clone(),
+            setups,
+            markers: model.marker_levels(),
+            time_frequency_box: model.box_place(),
+            box_command: model.box_command(),
+        }
     };
     Ok(models.iter().map(drawn).collect())
 }

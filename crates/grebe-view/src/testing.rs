@@ -42,8 +42,14 @@ pub(crate) fn batch(
     batch.freeze()
 }
 
-/// One batch of one frame of complex samples, all the same.
-pub(crate) fn complex_batch(first_sample_index: u64, channels: u32, samples: u32, rate_hz: f64) -> Batch {
+/// One batch of one frame of complex samples, the same in all channels.
+pub(crate) fn complex_batch(
+    first_sample_index: u64,
+    channels: u32,
+    samples: u32,
+    rate_hz: f64,
+    value: impl Fn(u64) -> Complex<f32>,
+) -> Batch {
     let header = Header {
         sequence: first_sample_index / u64::from(samples.max(1)),
         producer_ts_ns: 1_000 + first_sample_index,
@@ -55,6 +61,10 @@ pub(crate) fn complex_batch(first_sample_index: u64, channels: u32, samples: u32
         ..Header::default()
     };
     let mut batch = BatchPool::new(1, header.frame_bytes() + 64).acquire().unwrap();
-    batch.push::<Complex<f32>>(&header, |_, samples| samples.fill(Complex { re: 0.5, im: -0.25 })).unwrap();
+    batch
+        .push::<Complex<f32>>(&header, |_, samples| {
+            samples.iter_mut().zip(first_sample_index..).for_each(|(sample, index)| *sample = value(index));
+        })
+        .unwrap();
     batch.freeze()
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use grebe_remote::HostOptions;
 use grebe_view::{Part, ThemeChoice};
 
+use super::band::{TimeFrequencyBox, time_frequency_box};
 use super::lab::Lab;
 use super::metrics::Metrics;
 use super::stream::Reception;
@@ -77,6 +78,11 @@ pub(crate) struct View {
     /// Levels of the waterfall colours in dB: -120..-20 [default: from the noise floor].
     #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::levels_db, allow_hyphen_values = true)]
     pub(crate) levels: Option<(f64, f64)>,
+    /// Measure a box of the waterfall, in seconds and hertz: 12.5,13,433.8M,434M.
+    ///
+    /// As of grebe convert. In a recording, times count from its first sample, in a stream from the first one that the scope got.
+    #[arg(long = "box", help_heading = "Picture", value_name = "T0,T1,F0,F1", value_parser = time_frequency_box)]
+    pub(crate) time_frequency_box: Option<TimeFrequencyBox>,
     /// Print measurements of the picture as JSON on standard output.
     #[arg(long, help_heading = "Output", requires = "png")]
     pub(crate) json: bool,

@@ -3,13 +3,53 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use grebe_frame::{Complex, Description, Header, Sample, SampleFormat, StreamAnnotation};
-use grebe_recording::{Error, SigmfSettings, SigmfWriter};
-use grebe_view::{Extract, ExtractRun, ExtractSamples, Part};
+use grebe_recording::{BandCut, CutBox, Error, SampleFile, SigmfSettings, SigmfWriter};
+use grebe_view::{CutBand, Extract, ExtractRun, ExtractSamples, Part};
 
-/// Writes the visible samples as a recording, with the triggers as annotations.
-pub(super) fn export(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
+use crate::interrupt;
+
+/// Writes samples as a recording, with the triggers as annotations, or cuts a band out of them.
+pub(super) fn export(path: &Path, extract: &Extract, band: Option<CutBand>) -> Result<PathBuf, String> {
+    match band {
+        None => export_all(path, extract),
+        Some(band) => export_band(path, extract, band),
+    }
+}
+
+/// Cuts as `grebe convert --box` does, out of a temporary recording of the samples.
+fn export_band(path: &Path, extract: &Extract, band: CutBand) -> Result<PathBuf, String> {
+    let first = extract.runs.first().map_or(0, |run| run.first_sample_index);
+    let time = |samples: u64| Duration::from_secs_f64(samples as f64 / extract.rate_hz);
+    let begin = band.samples.start.max(first);
+    let part = CutBox {
+        start: time(begin - first),
+        duration: Some(time(band.samples.end.saturating_sub(begin))),
+        centre_hz: (band.low_hz + band.high_hz) / 2.0,
+        bandwidth_hz: band.high_hz - band.low_hz,
+        rate_hz: None,
+    };
+    let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = tempfile::Builder::new().prefix(".grebe-box").tempdir_in(beside);
+    let folder = folder.map_err(|error| format!("cannot write to {}: {error}", beside.display()))?;
+    let all = export_all(&folder.path().join("scope.sigmf-meta"), extract)?;
+    let cut = || {
+        let cut = BandCut::new(vec![SampleFile::open(all)?], vec![part])?;
+        cut.write(&[path.to_owned()], &AtomicU64::new(0), &interrupt::cancel())
+    };
+    let done = cut().map_err(|error| error.to_string())?;
+    if done.iter().all(|cut| cut.samples == 0) {
+        return Err("no sample of the box is held any more".into());
+    }
+    // Several channels are a collection.
+    let collection = path.with_extension("sigmf-collection");
+    Ok(if collection.exists() { collection } else { path.to_owned() })
+}
+
+fn export_all(path: &Path, extract: &Extract) -> Result<PathBuf, String> {
     let write = || -> Result<PathBuf, Error> {
         let format = format(extract);
         let rounded = match extract.is_rounded() {
@@ -151,7 +191,6 @@ const CU8_ZERO: f32 = 127.5;
 
 #[cfg(test)]
 mod tests {
-    use grebe_recording::SampleFile;
     use grebe_view::LaneId;
 
     use super::*;
@@ -174,7 +213,7 @@ mod tests {
             triggers: vec![1010.5, 1700.0],
             ..Extract::default()
         };
-        let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
+        let path = export(&folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
         assert_eq!((file.sample_rate_hz(), file.channels(), file.len_samples()), (360.0, 1, 800));
         let segments: Vec<_> =
@@ -206,7 +245,7 @@ mod tests {
             triggers: Vec::new(),
             ..Extract::default()
         };
-        let path = export(&folder.path().join("seen.sigmf-meta"), &extract).unwrap();
+        let path = export(&folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
         let (length, format) = (file.len_samples() as usize, file.format());
         let block = file.block(0, length).unwrap();

@@ -147,6 +147,7 @@ impl<K: Kind + IntoExtract> History for Kept<K> {
         let all = history.oldest().unwrap_or(0)..history.next_index();
         let (lanes, span) = (tracks.lanes(viewport.lanes).count(), moment.span * moment.stream.rate_or_one());
         let extent = Extent::of(viewport, lanes, span, right_edge, &all);
+        look.region.measure(viewport, all.clone(), moment.now_ns, |_, work| work(tracks));
         look.fill(tracks, viewport, &moment, &extent, trigger, &|_| None, picture);
         (picture.oldest_index, picture.next_index) = (all.start, all.end);
     }

@@ -14,6 +14,7 @@ use crate::data::lane::{LaneId, LaneMask};
 use crate::data::measure::LaneMeasurements;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
+use crate::data::region::RegionMeasurements;
 use crate::data::signal::SignalMeasurements;
 use crate::data::spectrum::SpectrumView;
 use crate::data::trigger::TriggerView;
@@ -88,6 +89,8 @@ pub struct Picture {
     pub(crate) measured_count: u64,
     /// Measurements of the signals, if the viewport asks for measurements and spectra.
     pub signals: Vec<SignalMeasurements>,
+    /// Measurements of the viewport's box, as far as its samples are there.
+    pub region: Option<RegionMeasurements>,
     /// Spectra, if the viewport asks for them and there are enough samples.
     pub spectrum: Option<Arc<SpectrumView>>,
     /// One lane over another, if the viewport asks for it.

@@ -10,6 +10,7 @@ use crate::data::measure::{PictureMeasurer, Seen, Whole};
 use crate::data::overview::Overview;
 use crate::data::persistence::{Persistence, PersistenceView};
 use crate::data::picture::{Picture, StreamInfo};
+use crate::data::region::RegionMeasurer;
 use crate::data::samples::Kind;
 use crate::data::signal::SignalMeasurer;
 use crate::data::spectrum::SpectrumAnalyzer;
@@ -38,6 +39,7 @@ pub(super) struct PictureSeries<K: Kind> {
     math: Option<MathLane<K>>,
     spectrum: SpectrumAnalyzer<K>,
     signal: SignalMeasurer<K>,
+    pub(super) region: RegionMeasurer,
     xy: XyPlotter<K>,
     overview: Overview,
     /// Parts of complex channels that its viewport needs.
@@ -56,6 +58,7 @@ impl<K: Kind> Default for PictureSeries<K> {
             math: None,
             spectrum: SpectrumAnalyzer::default(),
             signal: SignalMeasurer::default(),
+            region: RegionMeasurer::default(),
             xy: XyPlotter::default(),
             overview: Overview::default(),
             parts: Vec::new(),
@@ -243,6 +246,7 @@ impl<K: Kind> PictureSeries<K> {
         };
         picture.overview = overview.view(tracks, viewport, moment.is_ended, moment.now_ns);
         picture.signals = signal.measure(tracks, viewport, window.clone(), moment.now_ns);
+        picture.region.clone_from(&self.region.measured);
         picture.xy = xy.view(tracks, viewport, &window, moment.now_ns);
         picture.spectrum = spectrum.view(tracks, viewport, window, (moment.is_ended, moment.now_ns));
         picture.memory_bytes = tracks.memory_bytes();

@@ -264,6 +264,17 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         view.waterfall = waterfall.map(|waterfall| WaterfallView { number, ..waterfall });
     }
 
+    /// Measures the box of a viewer. Holds its samples for that, before those of the window.
+    fn measure_region(&mut self, viewer: Viewer, viewport: &Viewport, now_ns: u64) {
+        let mut region = std::mem::take(&mut self.kept.look(viewer).1.region);
+        let all = self.recording.outline().indices();
+        region.measure(viewport, all, now_ns, |samples, work| {
+            self.hold(samples, 0);
+            work(&self.kept.tracks);
+        });
+        self.kept.look(viewer).1.region = region;
+    }
+
     /// Statistics of all samples of a window, for measurements.
     fn whole(&mut self, window: Range<f64>) -> Vec<Option<RangeStats<K>>> {
         let range = self.positions(window);
@@ -362,6 +373,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             Window::Latest => all.end as f64,
             Window::Ending { at } => at,
         };
+        self.measure_region(viewer, viewport, moment.now_ns);
         let mut is_narrow = self.hold_for(viewer, viewport, span_samples, right);
         let wide = viewport.spectrum.filter(|settings| is_wide(settings, span_samples));
         let wide = wide.and_then(|settings| Some((settings, settings.waterfall?)));

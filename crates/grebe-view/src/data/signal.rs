@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use grebe_scope::{Averaging, Band, PowerStats, Spectrum, ToneQuality, Window as Weighting};
+use grebe_scope::{Averaging, Band, PowerStats, Sides, Spectrum, ToneQuality, Window as Weighting, peak_at};
 use serde::{Deserialize, Serialize};
 
 use crate::data::lane::{LaneId, Part};
@@ -42,6 +42,12 @@ pub(crate) struct SignalMeasurer<K: Kind> {
     measured: Vec<SignalMeasurements>,
     measured_ns: u64,
     viewport: Option<Viewport>,
+    samples: SignalSamples<K>,
+}
+
+/// Samples of one channel, silence at 0.
+#[derive(Debug, Default)]
+pub(super) struct SignalSamples<K> {
     first: Runs<K>,
     q: Runs<K>,
 }
@@ -74,29 +80,69 @@ impl<K: Kind> SignalMeasurer<K> {
         let within = Band { low: from.max(whole.0), high: to.min(whole.1) };
         self.measured.clear();
         for channel in shown {
-            let is_complex = tracks.format().is_complex();
-            let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { continue };
-            self.first.copy(track, start..end);
-            let silence = samples::silence(tracks.format());
-            if silence != 0.0 {
-                self.first.samples.iter_mut().for_each(|it| *it = K::from_f64(it.to_f64() - silence));
-            }
-            if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
-                self.q.copy(track, start..end);
-            } else {
-                // A real sample has no Q.
-                self.q.samples.clear();
-                self.q.samples.resize(self.first.samples.len(), K::default());
-            }
-            self.measured.push(self.of(channel, tracks, within, settings.size));
+            self.samples.clear();
+            self.samples.add(tracks, channel, start..end);
+            let measured = self.samples.measured(tracks, channel, within, f64::INFINITY, settings.size);
+            self.measured.push(measured);
         }
         self.measured.clone()
     }
+}
 
-    fn of(&self, channel: usize, tracks: &Tracks<K>, within: Band, size: usize) -> SignalMeasurements {
+impl<K: Kind> SignalSamples<K> {
+    fn clear(&mut self) {
+        self.first.clear();
+        self.q.clear();
+    }
+
+    /// Takes the samples of a range that are held; later ones with each call.
+    pub(super) fn add(&mut self, tracks: &Tracks<K>, channel: usize, range: Range<u64>) {
+        let is_complex = tracks.format().is_complex();
+        let Some(track) = tracks.track(LaneId::first_of(channel, is_complex)) else { return };
+        let before = self.first.samples.len();
+        self.first.add(track, range.clone());
+        let silence = samples::silence(tracks.format());
+        if silence != 0.0 {
+            let added = &mut self.first.samples[before..];
+            added.iter_mut().for_each(|it| *it = K::from_f64(it.to_f64() - silence));
+        }
+        if let Some(track) = tracks.track(LaneId { channel, part: Part::Q }) {
+            self.q.add(track, range);
+        } else {
+            // A real sample has no Q.
+            self.q.samples.resize(self.first.samples.len(), K::default());
+        }
+    }
+
+    /// Length of the longest run without a gap.
+    pub(super) fn longest(&self) -> usize {
+        self.first.iter().map(|(_, run)| run.len()).max().unwrap_or(0)
+    }
+
+    /// Calls `each` with the first index and the samples of parts of each run without a gap; real ones without Q.
+    pub(super) fn each_run(&self, is_complex: bool, mut each: impl FnMut(u64, &[f32], &[f32])) {
+        let floats = |run: &[K]| run.iter().map(|it| it.to_f64() as f32).collect::<Vec<f32>>();
+        let mut q = self.q.iter();
+        for (first, run) in self.first.iter() {
+            let q = q.next().filter(|_| is_complex).map_or(&[][..], |(_, run)| run).chunks(RUN_SAMPLES);
+            let mut q = q.map(floats);
+            for (first, run) in (first..).step_by(RUN_SAMPLES).zip(run.chunks(RUN_SAMPLES)) {
+                each(first, &floats(run), &q.next().unwrap_or_default());
+            }
+        }
+    }
+
+    /// Measures a band, with the noise of at most `beside` on either side, from transforms of `size` samples if there are enough.
+    pub(super) fn measured(
+        &self,
+        tracks: &Tracks<K>,
+        channel: usize,
+        within: Band,
+        beside: f64,
+        size: usize,
+    ) -> SignalMeasurements {
         let full_scale = tracks.full_scale();
         let samples = self.first.samples.len();
-        let longest = self.first.iter().map(|(_, run)| run.len()).max().unwrap_or(0);
         let mut measured = SignalMeasurements {
             channel,
             power_dbfs: None,
@@ -114,15 +160,15 @@ impl<K: Kind> SignalMeasurer<K> {
         let tone = if tracks.format().is_complex() { full_scale } else { full_scale / 2f64.sqrt() };
         measured.power_dbfs = power.mean_dbfs(tone);
         measured.peak_to_average_db = power.peak_to_average_db();
-        if longest < SIZE_MIN {
-            return measured;
-        }
-        let longest = SIZE_MAX.min(1 << longest.ilog2());
-        let size = size.next_power_of_two().clamp(SIZE_MIN, longest);
+        let Some((size, longest)) = self.sizes(size) else { return measured };
         let is_complex = tracks.format().is_complex();
         let look = |measured: &mut SignalMeasurements, size: usize| match is_complex {
-            true => self.complex_spectrum(size, full_scale).is_some_and(|it| measured.look(&it)),
-            false => self.real_spectrum(size, full_scale).is_some_and(|it| measured.look(&it)),
+            true => self
+                .complex_spectrum(size, full_scale, Averaging::All)
+                .is_some_and(|it| measured.look(&it, beside)),
+            false => self
+                .real_spectrum(size, full_scale, Averaging::All)
+                .is_some_and(|it| measured.look(&it, beside)),
         };
         look(&mut measured, size);
         // A tone of a few lines has more lines in a longer transform.
@@ -134,19 +180,40 @@ impl<K: Kind> SignalMeasurer<K> {
         measured
     }
 
+    /// Frequency and level in dBFS of the highest line of any transform within a band.
+    pub(super) fn peak(&self, tracks: &Tracks<K>, within: Band, size: usize) -> Option<(f64, f64)> {
+        let (size, full_scale) = (self.sizes(size)?.0, tracks.full_scale());
+        match tracks.format().is_complex() {
+            true => highest(&self.complex_spectrum(size, full_scale, Averaging::None)?, within),
+            false => highest(&self.real_spectrum(size, full_scale, Averaging::None)?, within),
+        }
+    }
+
+    /// Transforms nearest to a size that the samples allow, and the longest; `None` if there are too few samples.
+    fn sizes(&self, size: usize) -> Option<(usize, usize)> {
+        let longest = self.longest();
+        if longest < SIZE_MIN {
+            return None;
+        }
+        let longest = SIZE_MAX.min(1 << longest.ilog2());
+        Some((size.next_power_of_two().clamp(SIZE_MIN, longest), longest))
+    }
+
     // Allocates each time: it runs a few times a second, outside the data path.
-    fn complex_spectrum(&self, size: usize, full_scale: f64) -> Option<Spectrum<K, 2>> {
-        let mut spectrum = Spectrum::complex(size, WEIGHTING, Averaging::All).ok()?;
+    fn complex_spectrum(&self, size: usize, full_scale: f64, averaging: Averaging) -> Option<Spectrum<K, 2>> {
+        let mut spectrum = Spectrum::complex(size, WEIGHTING, averaging).ok()?;
         spectrum.set_full_scale(full_scale);
+        spectrum.set_peak_hold(averaging == Averaging::None);
         for ((first, i), (_, q)) in self.first.iter().zip(self.q.iter()) {
             spectrum.append(first, i, q, |_| {});
         }
         Some(spectrum)
     }
 
-    fn real_spectrum(&self, size: usize, full_scale: f64) -> Option<Spectrum<K, 1>> {
-        let mut spectrum = Spectrum::new(size, WEIGHTING, Averaging::All).ok()?;
+    fn real_spectrum(&self, size: usize, full_scale: f64, averaging: Averaging) -> Option<Spectrum<K, 1>> {
+        let mut spectrum = Spectrum::new(size, WEIGHTING, averaging).ok()?;
         spectrum.set_full_scale(full_scale);
+        spectrum.set_peak_hold(averaging == Averaging::None);
         for (first, run) in self.first.iter() {
             spectrum.append(first, run, |_| {});
         }
@@ -156,7 +223,11 @@ impl<K: Kind> SignalMeasurer<K> {
 
 impl SignalMeasurements {
     /// Takes the results of a spectrum; returns whether there are any.
-    fn look<K: Kind, const COMPONENTS: usize>(&mut self, spectrum: &Spectrum<K, COMPONENTS>) -> bool {
+    fn look<K: Kind, const COMPONENTS: usize>(
+        &mut self,
+        spectrum: &Spectrum<K, COMPONENTS>,
+        beside: f64,
+    ) -> bool {
         if spectrum.count() == 0 {
             return false;
         }
@@ -170,13 +241,29 @@ impl SignalMeasurements {
         self.occupied = spectrum.occupied_band(0.99, within);
         // Measure noise on both sides of the channel, at the distance of a line's window.
         let apart = WINDOW_LINES / spectrum.size() as f64;
-        let below = Band { low: whole.0, high: within.low - apart };
-        let above = Band { low: within.high + apart, high: whole.1 };
+        let (low, high) = (within.low - apart, within.high + apart);
+        let below = Band { low: whole.0.max(low - beside), high: low };
+        let above = Band { low: high, high: whole.1.min(high + beside) };
         self.channel_snr_db = spectrum.channel_snr_db(within, &[below, above]);
         // In noise, the highest line is not a tone.
         self.tone = spectrum.tone_quality(HARMONICS).filter(|tone| tone.sinad_db > 0.0);
         true
     }
+}
+
+/// Frequency and level of the highest line of any transform within a band.
+fn highest<K: Kind, const COMPONENTS: usize>(
+    spectrum: &Spectrum<K, COMPONENTS>,
+    within: Band,
+) -> Option<(f64, f64)> {
+    let dbfs = spectrum.hold_dbfs()?;
+    let is_within =
+        |line: &usize| (within.low..=within.high).contains(&spectrum.cycles_per_sample(*line as f64));
+    let lines = (0..dbfs.len()).filter(is_within);
+    let line = lines.max_by(|&a, &b| dbfs[a].total_cmp(&dbfs[b]))?;
+    let sides = if COMPONENTS == 2 { Sides::Two } else { Sides::One };
+    let peak = peak_at(dbfs, sides, WEIGHTING, f32::MIN, line as f64)?;
+    Some((spectrum.cycles_per_sample(peak.line), peak.dbfs))
 }
 
 /// Its side lobes are 92 dB below a tone.
@@ -189,6 +276,7 @@ const SIZE_MIN: usize = 16;
 /// Longer transforms leave too few to average.
 const SIZE_MAX: usize = 1 << 16;
 const CHANNELS_MAX: usize = 32;
+const RUN_SAMPLES: usize = 1 << 16;
 /// Bounds its time on the data path: about 5 ms.
 const SAMPLES_SUM_MAX: u64 = 1 << 18;
 /// Limit for a picture to be saved.

@@ -335,8 +335,17 @@ impl<K> Default for Runs<K> {
 impl<K: Kind> Runs<K> {
     /// Takes the samples of `range` that are still held.
     pub(super) fn copy(&mut self, track: Track<'_, K>, range: Range<u64>) {
+        self.clear();
+        self.add(track, range);
+    }
+
+    pub(super) fn clear(&mut self) {
         self.samples.clear();
         self.runs.clear();
+    }
+
+    /// Takes more of them, later ones.
+    pub(super) fn add(&mut self, track: Track<'_, K>, range: Range<u64>) {
         track.samples(range, |first, piece| {
             self.samples.extend_from_slice(piece);
             match self.runs.last_mut() {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::annotations::AnnotationQuery;
 use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
+use crate::data::region::Region;
 use crate::data::trigger::TriggerSettings;
 
 /// The part of the stream to show, its width, and the computations on it.
@@ -62,6 +63,9 @@ pub struct Viewport {
     /// The list of annotations of the whole stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<AnnotationQuery>,
+    /// A box to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
 }
 
 /// The range of the stream that a [`Viewport`] shows.
@@ -192,6 +196,7 @@ impl Viewport {
             xy: None,
             overview: None,
             annotations: None,
+            region: None,
         }
     }
 

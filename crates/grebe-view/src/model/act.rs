@@ -45,6 +45,8 @@ impl ViewModel {
             (Action::Ask(question), _) => self.ask(question),
             (Action::Annotate, _) => self.annotate_between_cursors(),
             (Action::AnnotatePart(part), _) => self.annotate_part(part),
+            (Action::DrawBox(part), _) => self.draw_box(part),
+            (Action::Box(deed), _) => self.act_on_box(deed),
             (Action::EditAnnotation, _) => self.ask(Question::AnnotationWords),
             (Action::MoveAnnotation, _) => self.move_annotation(),
             (Action::DeleteAnnotation, _) => self.delete_annotation(),
@@ -171,10 +173,11 @@ impl ViewModel {
         self.controls.trigger.settings.level = Some(level);
     }
 
-    /// Closes the prompt, else the list, else the search unless the help is open. Returns whether it closed any.
+    /// Closes the prompt, else the list, else the box or the search unless the help is open. Returns whether it closed any.
     fn close_topmost(&mut self) -> bool {
         self.open.prompt.take().is_some()
             || self.open.list.take().is_some()
+            || !self.controls.is_help_open && self.controls.boxed.take().is_some()
             || !self.controls.is_help_open && self.end_find()
     }
 

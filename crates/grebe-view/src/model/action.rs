@@ -119,6 +119,9 @@ pub(crate) enum Action {
     Annotate,
     /// Annotates a part of the screen.
     AnnotatePart(AnnotatedPart),
+    /// Draws a box on the waterfall, to be measured.
+    DrawBox(AnnotatedPart),
+    Box(BoxDeed),
     /// Opens a prompt for the text of the selected annotation.
     EditAnnotation,
     /// Moves the selected annotation to the range between the cursors.
@@ -158,6 +161,20 @@ pub(crate) struct AnnotatedPart {
     pub(crate) frequencies: Option<[f64; 2]>,
 }
 
+/// What is done with the box on the waterfall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum BoxDeed {
+    /// Puts it between the time cursors, and the markers of the spectrum or its visible edges.
+    BetweenMarks,
+    /// Moves it to the burst under it.
+    Snap,
+    Annotate,
+    /// Saves it as a recording.
+    Cut,
+    Remove,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
@@ -193,6 +210,8 @@ pub(crate) enum SaveWhat {
     /// The measurement table with its statistics, as CSV.
     Measurements,
     Recording,
+    /// The box on the waterfall, as a recording.
+    Box,
     /// The newest part of the ring that records the stream.
     Last,
     /// The visible range, from that ring.

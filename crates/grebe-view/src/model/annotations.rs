@@ -58,9 +58,11 @@ impl ViewModel {
         self.options.annotator.as_ref().map_or("kept in this session; R saves them", |it| &it.place)
     }
 
+    /// Annotates the range between the cursors, or without cursors the box on the waterfall.
     pub(super) fn annotate_between_cursors(&mut self) {
         match self.between_cursors() {
             Some([from, to]) => self.begin_annotation(from, to, None),
+            None if self.annotate_box() => {}
             None => {
                 self.act(Action::Cursors);
                 self.say("move the cursors to both ends of it (, . x), then annotate again (F2)".into());
@@ -69,7 +71,7 @@ impl ViewModel {
     }
 
     /// The sample indices of the time cursors, in order.
-    fn between_cursors(&self) -> Option<[u64; 2]> {
+    pub(super) fn between_cursors(&self) -> Option<[u64; 2]> {
         let times = self.controls.cursors.times?;
         let picture = &self.seen.picture;
         let reference = self.controls.time.reference(picture);
@@ -80,14 +82,18 @@ impl ViewModel {
 
     /// Annotates a range that was drawn with the pointer.
     pub(super) fn annotate_part(&mut self, part: AnnotatedPart) {
+        if let Some((from, to, band)) = self.part_of_signal(part) {
+            self.begin_annotation(from, to, band);
+        }
+    }
+
+    /// The samples and the frequencies of a range that was drawn with the pointer.
+    pub(super) fn part_of_signal(&self, part: AnnotatedPart) -> Option<(u64, u64, Option<(f64, f64)>)> {
         let AnnotatedPart { times: [a, b], frequencies } = part;
         let picture = &self.seen.picture;
         let (left, span) = match frequencies {
             None => (picture.left_index, picture.span_samples),
-            Some(_) => match self.waterfall_indices() {
-                Some((bottom, top)) => (bottom, top - bottom),
-                None => return,
-            },
+            Some(_) => self.waterfall_indices().map(|(bottom, top)| (bottom, top - bottom))?,
         };
         let index = |part: f64| (left + part.clamp(0.0, 1.0) * span).round().max(0.0) as u64;
         let band = frequencies.map(|[a, b]| {
@@ -97,10 +103,10 @@ impl ViewModel {
             let hz = |part: f64| ((from + part.clamp(0.0, 1.0) * (to - from)) / step).round() * step;
             (hz(a.min(b)), hz(a.max(b)))
         });
-        self.begin_annotation(index(a.min(b)), index(a.max(b)), band);
+        Some((index(a.min(b)), index(a.max(b)), band))
     }
 
-    fn begin_annotation(&mut self, from: u64, to: u64, band: Option<(f64, f64)>) {
+    pub(super) fn begin_annotation(&mut self, from: u64, to: u64, band: Option<(f64, f64)>) {
         self.open.annotations.draft = Some(StreamAnnotation {
             first_sample_index: from,
             length_samples: to.saturating_sub(from),
@@ -276,30 +282,47 @@ impl ViewModel {
             color: None,
             is_chosen: false,
         });
-        marks.extend(uncertain);
+        let boxed = self.controls.boxed.map(|it| AnnotationMark {
+            parts: it.samples.map(part),
+            words: "box".into(),
+            color: None,
+            is_chosen: true,
+        });
+        marks.extend(uncertain.into_iter().chain(boxed));
         marks
     }
 
-    /// The same on the waterfall. Annotations without frequencies cover its whole width.
+    /// The same on the waterfall, and the box there. Annotations without frequencies cover its whole width.
     pub(crate) fn waterfall_marks(&self) -> Vec<WaterfallMark> {
-        let Some((bottom, top)) = self.waterfall_indices() else { return Vec::new() };
-        let (from, to, ..) = self.spectrum_axis(2);
         let chosen = self.open.annotations.chosen.as_ref();
         let of = |it: &StreamAnnotation| {
-            let row = |index: u64| (top - index as f64) / (top - bottom);
-            let rows = [row(it.end_index()), row(it.first_sample_index)];
-            let part = |hz: Option<f64>, edge: f64| hz.map_or(edge, |hz| (hz - from) / (to - from));
-            let parts = [part(it.lower_edge_hz, 0.0), part(it.upper_edge_hz, 1.0)];
-            let is_there = rows[1] >= 0.0 && rows[0] <= 1.0 && parts[1] >= 0.0 && parts[0] <= 1.0;
-            is_there.then(|| WaterfallMark {
-                rows: rows.map(|row| row.clamp(0.0, 1.0)),
-                parts: parts.map(|part| part.clamp(0.0, 1.0)),
+            let samples = [it.first_sample_index, it.end_index()];
+            let (rows, parts) = self.waterfall_place(samples, [it.lower_edge_hz, it.upper_edge_hz])?;
+            Some(WaterfallMark {
+                rows,
+                parts,
                 words: it.label.clone().or(it.comment.clone()).unwrap_or_default(),
                 color: color_of(it),
                 is_chosen: Some(it) == chosen,
             })
         };
-        self.seen.picture.annotations.iter().filter_map(|annotation| of(annotation)).collect()
+        let annotations = self.seen.picture.annotations.iter().filter_map(|annotation| of(annotation));
+        annotations.chain(self.box_mark()).collect()
+    }
+
+    /// Rows and parts of a [`WaterfallMark`]; `None` outside of the waterfall.
+    pub(super) fn waterfall_place(
+        &self,
+        [first, end]: [u64; 2],
+        [low, high]: [Option<f64>; 2],
+    ) -> Option<([f64; 2], [f64; 2])> {
+        let (bottom, top) = self.waterfall_indices()?;
+        let (from, to, ..) = self.spectrum_axis(2);
+        let row = |index: u64| (top - index as f64) / (top - bottom);
+        let part = |hz: Option<f64>, edge: f64| hz.map_or(edge, |hz| (hz - from) / (to - from));
+        let (rows, parts) = ([row(end), row(first)], [part(low, 0.0), part(high, 1.0)]);
+        let is_there = rows[1] >= 0.0 && rows[0] <= 1.0 && parts[1] >= 0.0 && parts[0] <= 1.0;
+        is_there.then(|| (rows.map(|row| row.clamp(0.0, 1.0)), parts.map(|part| part.clamp(0.0, 1.0))))
     }
 
     /// The indices at the lower and the upper edge of the waterfall.

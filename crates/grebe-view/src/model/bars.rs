@@ -1,6 +1,6 @@
 //! The bars of buttons above the traces and the panes beside them.
 
-use super::action::{Action, Question, Step};
+use super::action::{Action, BoxDeed, Question, Step};
 use super::fields::Field;
 use super::setting::Setting;
 use super::view_model::ViewModel;
@@ -72,14 +72,24 @@ fn markers(model: &ViewModel) -> Vec<Widget> {
 
 pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
     let is_auto = model.controls.levels.is_none();
-    vec![
+    let deed = |words: &str, title: &str, deed| Widget::button(words, title, Action::Box(deed));
+    let boxed = model.controls.boxed.map_or(Vec::new(), |_| {
+        vec![
+            deed("snap", "box to the burst under it", BoxDeed::Snap),
+            deed("annotate", "annotate the box  (F2)", BoxDeed::Annotate),
+            deed("cut", "save the box as a recording", BoxDeed::Cut),
+            deed("no box", "remove the box  (esc)", BoxDeed::Remove),
+        ]
+    });
+    let others = [
         Widget::label("levels"),
         Widget::field(model, "lowest level", Field::LevelBottom),
         Widget::field(model, "highest level", Field::LevelTop),
         Widget::toggle("auto", "levels by the noise floor", Action::LevelsAuto, is_auto),
         Widget::button("next channel", "the next channel  (n)", Action::NextChannel),
         Widget::button("\u{d7}", "close  (w)", Action::Waterfall),
-    ]
+    ];
+    boxed.into_iter().chain(others).collect()
 }
 
 pub(crate) fn xy_controls() -> Vec<Widget> {

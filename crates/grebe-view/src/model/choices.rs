@@ -129,6 +129,8 @@ impl ViewModel {
     fn set(&mut self, setting: Setting, place: usize) {
         if setting == Setting::Annotations {
             self.choose_annotation(place);
+        } else if setting == Setting::Box {
+            self.choose_box(place);
         } else if setting == Setting::Source {
             self.show_source(place);
         } else if setting == Setting::Wave {
@@ -184,6 +186,7 @@ impl ViewModel {
                 [of("A"), of("B")].concat()
             }
             Setting::Annotations => self.annotation_entries(),
+            Setting::Box => self.box_entries(),
             setting => self.controls.entries(setting, &self.seen.picture),
         }
     }
@@ -255,7 +258,7 @@ impl Controls {
             }
             Setting::Parts => Vec::new(),
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => Vec::new(),
-            Setting::FindKind | Setting::FindLane | Setting::Annotations => Vec::new(),
+            Setting::FindKind | Setting::FindLane | Setting::Annotations | Setting::Box => Vec::new(),
         }
     }
 
@@ -293,7 +296,7 @@ impl Controls {
                 }
             }
             Setting::All | Setting::Wave | Setting::Source | Setting::Marker => {}
-            Setting::FindKind | Setting::FindLane | Setting::Annotations => {}
+            Setting::FindKind | Setting::FindLane | Setting::Annotations | Setting::Box => {}
         }
     }
 

@@ -17,6 +17,7 @@ use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::quantities::ChosenQuantities;
 use crate::model::segments::Pins;
+use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::vertical::ValueRange;
 use cursors::Cursors;
 use grebe_scope::Interpolation;
@@ -51,6 +52,8 @@ pub(crate) struct Controls {
     pub(crate) spectrum_bottom_db: f64,
     /// Levels of the waterfall's colours in decibels; `None`: from its noise floor to its highest level.
     pub(crate) levels: Option<ValueRange>,
+    /// The box on the waterfall.
+    pub(crate) boxed: Option<TimeFrequencyBox>,
     /// The automatic levels, and the number of their waterfall.
     pub(crate) levels_seen: (u64, ValueRange),
     /// The markers A and B of the spectrum, as parts of the rate.
@@ -123,6 +126,7 @@ impl Controls {
             spectrum_zoom: (0.0, 1.0),
             spectrum_bottom_db: -60.0,
             levels: None,
+            boxed: None,
             levels_seen: (0, ValueRange { bottom: -120.0, top: 0.0 }),
             markers: None,
             xy: [None; 2],
@@ -216,6 +220,8 @@ impl Controls {
             | Action::Pin
             | Action::Annotate
             | Action::AnnotatePart(_)
+            | Action::DrawBox(_)
+            | Action::Box(_)
             | Action::EditAnnotation
             | Action::MoveAnnotation
             | Action::DeleteAnnotation

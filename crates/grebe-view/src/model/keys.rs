@@ -114,8 +114,8 @@ pub(crate) const MOUSE: KeyGroup = KeyGroup {
     keys: &[
         line("wheel", "time span, frequency range", &[]),
         line("drag", "back / forward; levels, cursors", &[]),
-        line("shift drag", "zoom into a box; or right button", &[]),
-        line("ctrl drag", "annotate; on the waterfall shift", &[]),
+        line("shift drag", "zoom; on the waterfall a box", &[]),
+        line("ctrl drag", "annotate a stretch or a box", &[]),
         line("strip below", "click or drag: go there", &[]),
         line("left numbers", "wheel: scale of a channel", &[]),
         line("click a name", "settings of the channel", &[]),
@@ -339,6 +339,7 @@ const KEYS: [KeyGroup; 7] = [
                 "markers; move to a peak; harmonics",
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
             ),
+            line("F6", "box on the waterfall: snap, cut, \u{2026}", &[("F6", Action::Choices(Setting::Box))]),
         ],
     },
     KeyGroup {

@@ -1,5 +1,6 @@
 //! Options of a scope.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
@@ -39,6 +40,8 @@ pub struct InitialView {
     pub band_hz: Option<(f64, f64)>,
     /// Lowest and highest level of the waterfall's colours, in decibels; `None`: automatic, from the noise floor.
     pub levels_db: Option<(f64, f64)>,
+    /// A box on the waterfall: its begin and its end in seconds since the first sample, its lower and its upper frequency in hertz.
+    pub time_frequency_box: Option<[f64; 4]>,
     /// Markers in the spectrum.
     pub markers: Option<MarkerPlaces>,
     /// The trigger.
@@ -85,9 +88,9 @@ pub struct ViewOptions {
     pub folder: PathBuf,
     /// Width and height of saved pictures, in pixels.
     pub png_size: (u32, u32),
-    /// Writes a recording of the samples to a path that does not exist, and returns the file to open; an error is one
-    /// line for a person. `None`: recordings cannot be saved.
-    pub export: Option<Box<dyn Fn(&Path, &Extract) -> Result<PathBuf, String> + Send>>,
+    /// Writes a recording of the samples, or of a band of them, to a path that does not exist, and returns the file to open; an
+    /// error is one line for a person. `None`: recordings cannot be saved.
+    pub export: Option<Box<dyn Fn(&Path, &Extract, Option<CutBand>) -> Result<PathBuf, String> + Send>>,
     /// Takes the name and the bytes of saved files, in place of the folder; an error is one line for a person.
     pub store: Option<Box<dyn Fn(&str, Vec<u8>) -> Result<(), String> + Send>>,
     /// Opens a file in place of the stream, if possible: returns its link and its options, or one line for a person.
@@ -148,6 +151,17 @@ impl std::fmt::Debug for ViewOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ViewOptions").field("initial", &self.initial).finish_non_exhaustive()
     }
+}
+
+/// A band of some samples that is cut out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CutBand {
+    /// Absolute indices of the samples, end exclusive.
+    pub samples: Range<u64>,
+    /// Lower edge; on the air if the samples say their centre frequency.
+    pub low_hz: f64,
+    /// Upper edge.
+    pub high_hz: f64,
 }
 
 /// The sources of a server, of which one is shown.

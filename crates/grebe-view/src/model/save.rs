@@ -11,10 +11,13 @@ use grebe_scope::{Quantity, Running};
 use crate::data::descriptions::Descriptions;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
+use crate::data::region::Region;
 use crate::model::action::SaveWhat;
 use crate::model::open::ExtractReason;
+use crate::model::options::CutBand;
 use crate::model::readout::unit_of;
 use crate::model::seen::stream_words::utc_name;
+use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
@@ -34,10 +37,17 @@ impl ViewModel {
                 let text = self.measurements_csv();
                 self.say_saved(self.save_as("csv", |file| file.write_all(text.as_bytes())));
             }
-            SaveWhat::Recording if self.options.export.is_none() => {
+            SaveWhat::Recording | SaveWhat::Box if self.options.export.is_none() => {
                 self.say("recordings cannot be saved from here".into());
             }
             SaveWhat::Last | SaveWhat::Screen => self.begin_keep(what),
+            SaveWhat::Box => {
+                let Some(Region { samples, band, .. }) = self.region() else { return };
+                self.open.asked = Some(ExtractReason::Save(what));
+                // The filter needs what is beside the box.
+                let reach = (FILTER_REACH / band.width()).min(FILTER_SAMPLES_MAX) as u64;
+                self.link.request_extract(samples.start.saturating_sub(reach)..samples.end + reach);
+            }
             SaveWhat::Samples | SaveWhat::Recording => {
                 self.open.asked = Some(ExtractReason::Save(what));
                 let (left, right) =
@@ -58,12 +68,20 @@ impl ViewModel {
             _ if extract.len_samples() == 0 => {
                 Err("the history holds no single samples of this stretch".into())
             }
-            _ => match &self.options.export {
-                Some(export) => {
-                    self.free_path("sigmf-meta").and_then(|path| export(&path, &self.told(extract)))
+            _ => {
+                let band = if what == SaveWhat::Box { self.band_to_cut() } else { None };
+                match (&self.options.export, &band) {
+                    (None, _) => return,
+                    (_, Some(band)) if extract.range.start > band.samples.start => {
+                        Err("the box has more samples than can be held at once: use the command beside it"
+                            .into())
+                    }
+                    (Some(export), _) => {
+                        let path = self.free_path("sigmf-meta");
+                        path.and_then(|path| export(&path, &self.told(extract), band))
+                    }
                 }
-                None => return,
-            },
+            }
         };
         match saved {
             Ok(path) if extract.is_rounded() => {
@@ -73,6 +91,12 @@ impl ViewModel {
             }
             saved => self.say_saved(saved),
         }
+    }
+
+    fn band_to_cut(&self) -> Option<CutBand> {
+        let TimeFrequencyBox { samples: [start, end], frequencies: [low_hz, high_hz] } =
+            self.controls.boxed?;
+        Some(CutBand { samples: start..end, low_hz, high_hz })
     }
 
     /// Adds the description from the picture to samples of another host, which come without one.
@@ -237,6 +261,9 @@ fn file_name(source: &str) -> String {
 }
 
 const FILE_NAME_MAX: usize = 60;
+/// Samples beside a box that a filter may need, times its bandwidth as a part of the rate.
+const FILTER_REACH: f64 = 256.0;
+const FILTER_SAMPLES_MAX: f64 = 1e6;
 
 fn heading(name: &str, unit: &str) -> String {
     quoted(&if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") })

@@ -20,6 +20,8 @@ use hud::Hud;
 /// The visible state of the stream.
 pub(crate) struct Seen {
     pub(crate) picture: Picture,
+    /// Number of the present stream, and the first sample that was seen of it.
+    pub(super) began: (u64, u64),
     /// A new picture that is not shown yet.
     pub(super) next: Option<Picture>,
     pub(crate) hud: Hud,
@@ -52,6 +54,7 @@ impl Seen {
         Seen {
             hud: Hud::new(&picture, status, false, 0.0, monotonic_ns()),
             picture,
+            began: (0, 0),
             next: None,
             gap_places: GapPlaces::default(),
             heard: None,

@@ -36,6 +36,8 @@ pub(crate) enum Setting {
     Source,
     /// Commands for annotations, and the annotations themselves.
     Annotations,
+    /// Commands for the box on the waterfall.
+    Box,
 }
 
 impl Setting {
@@ -46,7 +48,7 @@ impl Setting {
 
     /// Whether its lines are commands, which can repeat.
     pub(crate) fn is_deed(self) -> bool {
-        matches!(self, Setting::Marker | Setting::Annotations)
+        matches!(self, Setting::Marker | Setting::Annotations | Setting::Box)
     }
 
     pub(crate) fn title(self) -> &'static str {
@@ -73,10 +75,11 @@ impl Setting {
             Setting::Wave => "waveform",
             Setting::Source => "source",
             Setting::Annotations => "annotations",
+            Setting::Box => "box on the waterfall",
         }
     }
 
-    pub(super) const EACH: [Setting; 19] = [
+    pub(super) const EACH: [Setting; 20] = [
         Setting::Source,
         Setting::TriggerMode,
         Setting::TriggerKind,
@@ -96,5 +99,6 @@ impl Setting {
         Setting::MathInput(1),
         Setting::Wave,
         Setting::Annotations,
+        Setting::Box,
     ];
 }

@@ -52,6 +52,7 @@ impl ViewModel {
                 self.say(format!("another stream began: {}", hud::stream_text(&self.seen.picture)));
             }
             self.zoom_to_band();
+            self.take_initial_box();
             self.place_markers(false);
             self.seen.taken.0 += 1;
             self.seen.count_measurements();

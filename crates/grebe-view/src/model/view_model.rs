@@ -76,6 +76,7 @@ impl ViewModel {
         viewport.overview = self.overview_columns;
         viewport.xy = self.xy_settings();
         viewport.annotations = self.annotation_query();
+        viewport.region = self.region();
         if self.controls.is_measuring {
             let scales = self.lanes_shown().map(|lane| (lane, self.unresolved_setup(lane).dc_scale()));
             viewport.measure = Some(Arc::new(scales.collect()));

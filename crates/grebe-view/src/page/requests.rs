@@ -102,7 +102,7 @@ pub(super) fn bounded(action: Action) -> Option<Action> {
         Action::Segment(by) => Some(Action::Segment(steps(by))),
         Action::Position(by) => Some(Action::Position(by.clamp(-MOVES_MAX, MOVES_MAX))),
         Action::GroupChannel(place) if place >= crate::model::controls::GROUP => None,
-        Action::AnnotatePart(part)
+        Action::AnnotatePart(part) | Action::DrawBox(part)
             if !part.times.iter().chain(part.frequencies.iter().flatten()).all(|it| it.is_finite()) =>
         {
             None

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
 use crate::model::session::Session;
+use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::view_model::ViewModel;
 
 /// A session, with the visible range that a new scope lacks.
@@ -18,6 +19,9 @@ struct View {
     /// The visible part of the spectrum.
     #[serde(skip_serializing_if = "Option::is_none")]
     band: Option<(f64, f64)>,
+    /// The box: its first and its last sample, its lower and its upper frequency.
+    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
+    boxed: Option<(u64, u64, f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     select: Option<LaneId>,
     #[serde(flatten)]
@@ -32,6 +36,9 @@ pub(super) fn view_of(model: &ViewModel) -> String {
     let view = View {
         at: controls.time.held_at().map(f64::round),
         band: (zoom != (0.0, 1.0)).then_some(zoom),
+        boxed: controls
+            .boxed
+            .map(|TimeFrequencyBox { samples: [from, to], frequencies: [low, high] }| (from, to, low, high)),
         select: (selected != model.channel_lane(0)).then_some(selected),
         session: Session::of(controls),
     };
@@ -70,6 +77,9 @@ pub(super) fn restore(model: &mut ViewModel, lines: &str, is_light: bool) {
     }
     if let Some((from, to)) = view.band.filter(|(from, to)| *from >= 0.0 && from < to && *to <= 1.0) {
         model.controls.spectrum_zoom = (from, to);
+    }
+    if let Some((from, to, low, high)) = view.boxed.filter(|(from, to, low, high)| from < to && low < high) {
+        model.controls.boxed = Some(TimeFrequencyBox { samples: [from, to], frequencies: [low, high] });
     }
     if let Some(lane) = view.select {
         model.controls.lanes.selected = lane;

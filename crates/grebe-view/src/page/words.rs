@@ -16,6 +16,7 @@ use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::seen::hud::{Item, Tone};
 use crate::model::setting::Setting;
 use crate::model::signals::SIGNAL_COLUMNS;
+use crate::model::time_frequency_box::BOX_COLUMNS;
 use crate::model::view_model::ViewModel;
 use crate::model::widget::{Press, Rgb, Widget, rgb};
 
@@ -301,7 +302,7 @@ fn tables(model: &ViewModel) -> Vec<Table> {
         };
         rows.into_iter().map(row).collect::<Vec<_>>()
     };
-    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let mut tables = Vec::new();
     if model.controls.is_measuring {
         let mut measured = model.measurement_rows();
@@ -315,6 +316,9 @@ fn tables(model: &ViewModel) -> Vec<Table> {
         let columns = names(&TRIGGER_COLUMNS);
         tables.push(Table { name: "trigger rate", columns, rows: rows(model.trigger_rows()) });
     }
+    let (title, boxed) = model.box_rows();
+    let columns = [title].into_iter().chain(names(&BOX_COLUMNS)).collect();
+    tables.push(Table { name: "box", columns, rows: rows(boxed) });
     let columns = names(&["", "A", "B", "\u{394}"]);
     tables.push(Table { name: "cursors", columns, rows: rows(model.cursor_rows()) });
     tables.retain(|table| !table.rows.is_empty());

@@ -11,6 +11,7 @@ use crate::data::annotations::AnnotationList;
 use crate::data::descriptions::ChangeMark;
 use crate::data::measure::LaneMeasurements;
 use crate::data::picture::{Flow, GapMark, Picture, StreamInfo};
+use crate::data::region::RegionMeasurements;
 use crate::data::signal::SignalMeasurements;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::TriggerView;
@@ -135,6 +136,7 @@ pub(crate) struct Facts {
     measured_count: u64,
     measured: Vec<LaneMeasurements>,
     signals: Vec<SignalMeasurements>,
+    region: Option<RegionMeasurements>,
     memory_bytes: usize,
     refused: Option<String>,
 }
@@ -185,6 +187,7 @@ impl Facts {
             measured_count: picture.measured_count,
             measured: picture.measured.clone(),
             signals: picture.signals.clone(),
+            region: picture.region.clone(),
             memory_bytes: picture.memory_bytes,
             refused: picture.refused.clone(),
         }
@@ -214,6 +217,7 @@ impl Facts {
         picture.measured_count = self.measured_count;
         picture.measured = self.measured.clone();
         picture.signals = self.signals.clone();
+        picture.region.clone_from(&self.region);
         picture.memory_bytes = self.memory_bytes;
         picture.refused.clone_from(&self.refused);
     }

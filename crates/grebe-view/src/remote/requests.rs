@@ -149,13 +149,14 @@ const SPAN_MAX: f64 = 1e13;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use grebe_scope::{Interpolation, Scale, Slope};
+    use grebe_scope::{Band, Interpolation, Scale, Slope};
     use proptest::prelude::*;
 
     use super::*;
     use crate::data::annotations::AnnotationQuery;
     use crate::data::lane::{LaneId, LaneMask, Part};
     use crate::data::math::{MathInput, MathOperation, MathSettings};
+    use crate::data::region::Region;
     use crate::data::trigger::{TriggerKind, TriggerMode};
     use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Window, XySettings};
 
@@ -228,6 +229,11 @@ pub(crate) mod tests {
                     every: d.then_some(2.5),
                 }),
                 overview: d.then_some(700),
+                region: c.then_some(Region {
+                    channel: 1,
+                    samples: 3..99,
+                    band: Band { low: -0.25, high: 0.1 },
+                }),
                 annotations: a.then(|| AnnotationQuery { words: "burst".into(), around: 7 }),
             }
         })

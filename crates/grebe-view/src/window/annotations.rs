@@ -58,15 +58,18 @@ impl ScopePanes {
         }
     }
 
-    /// Draws a box on the waterfall with shift or the right button, to be annotated.
-    pub(super) fn annotate_waterfall(&mut self, ui: &egui::Ui, plot: Rect) {
-        let (origin, at, is_down, is_meant) = ui.input(|input| {
+    /// Draws a box on the waterfall with shift or the right button, or with ctrl to be annotated at once.
+    pub(super) fn draw_on_waterfall(&mut self, ui: &egui::Ui, plot: Rect) {
+        let (origin, at, is_down, is_meant, is_annotated) = ui.input(|input| {
             let is_second = input.pointer.button_down(egui::PointerButton::Secondary);
-            let is_meant = is_second || input.modifiers.shift && input.pointer.primary_down();
-            (input.pointer.press_origin(), input.pointer.interact_pos(), input.pointer.any_down(), is_meant)
+            let (shift, ctrl) = (input.modifiers.shift, input.modifiers.command);
+            let is_meant = is_second || (shift || ctrl) && input.pointer.primary_down();
+            let pointer = &input.pointer;
+            (pointer.press_origin(), pointer.interact_pos(), pointer.any_down(), is_meant, ctrl)
         });
         if self.waterfall_box.is_none() {
             self.waterfall_box = origin.filter(|origin| is_meant && plot.contains(*origin));
+            self.is_box_annotated = is_annotated;
         }
         let (Some(began), Some(at)) = (self.waterfall_box, at) else { return };
         let drawn = Rect::from_two_pos(began, plot.clamp(at));
@@ -79,10 +82,12 @@ impl ScopePanes {
         if drawn.width() >= SIDE_MIN || drawn.height() >= SIDE_MIN {
             let across = |x: f32| f64::from((x - plot.left()) / plot.width());
             let up = |y: f32| f64::from((plot.bottom() - y) / plot.height());
-            self.model.act(Action::AnnotatePart(AnnotatedPart {
+            let part = AnnotatedPart {
                 times: [up(drawn.bottom()), up(drawn.top())],
                 frequencies: Some([across(drawn.left()), across(drawn.right())]),
-            }));
+            };
+            let is_annotated = self.is_box_annotated;
+            self.model.act(if is_annotated { Action::AnnotatePart(part) } else { Action::DrawBox(part) });
         }
     }
 }

@@ -196,7 +196,7 @@ impl ScopePanes {
             return response;
         }
         let theme = self.theme();
-        self.annotate_waterfall(ui, plot);
+        self.draw_on_waterfall(ui, plot);
         self.frequency_pointer(ui, area, plot, "waterfall");
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);

@@ -8,9 +8,10 @@ use super::panes::ScopePanes;
 use crate::model::controls::Show;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::signals::SIGNAL_COLUMNS;
+use crate::model::time_frequency_box::BOX_COLUMNS;
 
 impl ScopePanes {
-    /// Room for one row per measured channel, and for statistics, in a window with `height` for all. Further rows scroll.
+    /// Room for the box, for one row per measured channel, and for statistics, in a window with `height` for all. Further rows scroll.
     pub(super) fn measurements_height(&self, height: f32) -> f32 {
         let Show { spectrum, waterfall, .. } = self.model.controls.show;
         let panes = 1.0 + f32::from(u8::from(spectrum)) + f32::from(u8::from(waterfall));
@@ -20,14 +21,16 @@ impl ScopePanes {
         let counter = if self.model.seen.picture.trigger.is_some() { 2.2 } else { 0.0 };
         let signals = self.model.seen.picture.signals.len();
         let signals = if signals > 0 { signals as f32 + 1.3 } else { 0.0 };
+        let boxed = if self.model.controls.boxed.is_some() { ROW_HEIGHT * 2.3 } else { 0.0 };
         match self.model.controls.is_measuring {
-            true => (32.0 + ROW_HEIGHT * (rows as f32 + counter + signals)).min(most),
-            false => 0.0,
+            true => (32.0 + ROW_HEIGHT * (rows as f32 + counter + signals) + boxed).min(most),
+            false => boxed.min(most),
         }
     }
 
     pub(super) fn measurements(&self, ui: &mut egui::Ui, area: Rect) {
-        if !self.model.controls.is_measuring {
+        let (is_measuring, (title, boxed)) = (self.model.controls.is_measuring, self.model.box_rows());
+        if !is_measuring && boxed.is_empty() {
             return;
         }
         let mut rows = self.model.measurement_rows();
@@ -41,6 +44,13 @@ impl ScopePanes {
             // Sixteen columns are wider than most windows, and many channels higher.
             let scroll = egui::ScrollArea::both().id_salt("measurements").auto_shrink([false, true]);
             scroll.show(ui, |ui| {
+                if !boxed.is_empty() {
+                    self.table(ui, "box", &[&[title.as_str()], &BOX_COLUMNS[..]].concat(), &boxed);
+                    ui.add_space(4.0);
+                }
+                if !is_measuring {
+                    return;
+                }
                 self.table(ui, "measurements", &names, &rows);
                 let signals = self.model.signal_rows();
                 if !signals.is_empty() {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Measurements of a picture: values in units, seconds, hertz and fractions.
 pub(super) fn measurements(drawn: &Drawn) -> Value {
-    let Drawn { picture, setups, markers } = drawn;
+    let Drawn { picture, setups, markers, .. } = drawn;
     // Only I and Q have frequencies relative to the receiver's.
     let is_two_sided = picture.spectrum.as_ref().is_some_and(|spectrum| spectrum.is_two_sided);
     let centre_hz = picture.description.as_ref().and_then(|it| it.centre_frequency_hz);
@@ -60,6 +60,7 @@ pub(super) fn measurements(drawn: &Drawn) -> Value {
         "missing_samples": picture.counts.lost_samples + picture.counts.generator_samples,
         "channels": channels.collect::<Vec<_>>(),
         "signals": picture.signals.iter().map(|it| signal(it, picture.rate_or_one(), centre_hz)).collect::<Vec<_>>(),
+        "box": drawn.time_frequency_box.map(|place| time_frequency_box(drawn, place, centre_hz)),
         "markers": markers.iter().map(marker).collect::<Vec<_>>(),
         "trigger": picture.trigger.map(|trigger| triggers(&trigger, picture.axis_unit() == "s")),
     })
@@ -85,6 +86,32 @@ fn signal(measured: &SignalMeasurements, rate_hz: f64, centre_hz: f64) -> Value 
             "thd_db": tone.thd_db,
             "enob": tone.enob,
         })),
+    })
+}
+
+/// The box on the waterfall: seconds since the first sample, hertz, decibels, and the burst in it.
+fn time_frequency_box(drawn: &Drawn, [start_s, end_s, low_hz, high_hz]: [f64; 4], centre_hz: f64) -> Value {
+    let measured = drawn.picture.region.as_ref();
+    let rate_hz = drawn.picture.rate_or_one();
+    let hz = |cycles: f64| centre_hz + cycles * rate_hz;
+    json!({
+        "start_s": start_s,
+        "end_s": end_s,
+        "low_hz": low_hz,
+        "high_hz": high_hz,
+        "signal": measured.map(|it| signal(&it.signal, rate_hz, centre_hz)),
+        "peak": measured.and_then(|it| it.peak).map(|(cycles, dbfs)| json!({ "hz": hz(cycles), "dbfs": dbfs })),
+        "burst": measured.and_then(|it| {
+            let (burst, from) = (it.burst.as_ref()?, it.region.samples.start);
+            let time_s = |index: u64| start_s + (index as f64 - from as f64) / rate_hz;
+            Some(json!({
+                "start_s": time_s(burst.samples.start),
+                "end_s": time_s(burst.samples.end),
+                "low_hz": hz(burst.band.low),
+                "high_hz": hz(burst.band.high),
+            }))
+        }),
+        "command": drawn.box_command,
     })
 }
 

@@ -35,12 +35,15 @@ pub(super) fn initial(options: &View) -> Result<InitialView> {
         span: options.span.map(|span| span.as_secs_f64()),
         theme: options.theme,
         spectrum: options.spectrum || options.band.is_some() || markers.is_some(),
-        waterfall: options.waterfall || options.levels.is_some(),
+        waterfall: options.waterfall || options.levels.is_some() || options.time_frequency_box.is_some(),
         levels_db: options.levels,
         xy: options.xy || options.symbol_rate.is_some(),
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,
         markers,
+        time_frequency_box: options
+            .time_frequency_box
+            .map(|it| [it.start.as_secs_f64(), it.end.as_secs_f64(), it.low_hz, it.high_hz]),
         trigger: options.trigger.options(),
     })
 }

@@ -56,8 +56,8 @@ export class Frame {
     this.#plot.addEventListener("contextmenu", (event) => event.preventDefault());
     const hovers = (/** @type {{x: number} | null} */ at) => (scope.frequencyPointer = at);
     followFrequencies(scope, this.panes.spectrum.view.canvas, hovers, () => scope.shown?.spectrum?.markers ?? []);
-    const annotate = (/** @type {number[]} */ times, /** @type {number[]} */ frequencies) => scope.do({ act: { annotate_part: { times, frequencies } } });
-    followFrequencies(scope, this.panes.waterfall.view.canvas, hovers, () => [], annotate);
+    const boxed = (/** @type {"draw_box" | "annotate_part"} */ what, /** @type {number[]} */ times, /** @type {number[]} */ frequencies) => scope.do({ act: { [what]: { times, frequencies } } });
+    followFrequencies(scope, this.panes.waterfall.view.canvas, hovers, () => [], boxed);
     Object.entries({ role: "slider", tabindex: "0", "aria-label": "which part of the history is shown", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": "100" })
       .forEach(([name, value]) => this.overview.canvas.setAttribute(name, value));
     followOverview(scope, this.overview.canvas);

@@ -199,7 +199,7 @@ export class PlotPointer {
   }
 }
 
-/** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers @param {((times: number[], frequencies: number[]) => void) | null} boxed */
+/** Zooms and moves a frequency axis, and the markers on it. @param {Scope} scope @param {HTMLElement} element @param {(at: {x: number} | null) => void} hovers @param {() => [number, string][]} markers @param {((what: "draw_box" | "annotate_part", times: number[], frequencies: number[]) => void) | null} boxed */
 export function followFrequencies(scope, element, hovers, markers, boxed = null) {
   /** The dragged marker. */
   let held = -1;
@@ -215,16 +215,17 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
     const left = Math.min(Math.max(from + (to - from) * at - width * at, 0), 1 - width);
     scope.zoomFrequencies([left, left + width]);
   };
-  /** Start of a box to annotate, drawn with shift or the right button. @type {[number, number] | null} */
+  /** Start of a box, drawn with shift or the right button, or with ctrl to be annotated at once. @type {["draw_box" | "annotate_part", number, number] | null} */
   let box = null;
   const heightOf = (/** @type {PointerEvent} */ event) => {
-    const { top, height } = element.getBoundingClientRect();
-    return 1 - (event.clientY - top) / height;
+    const [, , top, height] = scope.frequencyArea(element);
+    return 1 - (event.clientY - element.getBoundingClientRect().top - top) / height;
   };
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
-    if (boxed && (event.shiftKey || event.button === 2)) {
-      box = [partOf(event), heightOf(event)];
+    const annotates = event.ctrlKey || event.metaKey;
+    if (boxed && (event.shiftKey || event.button === 2 || annotates)) {
+      box = [annotates ? "annotate_part" : "draw_box", partOf(event), heightOf(event)];
       return;
     }
     const part = partOf(event);
@@ -233,10 +234,10 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
   });
   element.addEventListener("pointerup", (event) => {
     if (!box || !boxed) return;
-    const [part, height] = box;
+    const [what, part, height] = box;
     box = null;
     const [times, frequencies] = [[height, heightOf(event)], [part, partOf(event)]];
-    if (Math.abs(times[1] - times[0]) + Math.abs(frequencies[1] - frequencies[0]) > 0.01) boxed(times, frequencies);
+    if (Math.abs(times[1] - times[0]) + Math.abs(frequencies[1] - frequencies[0]) > 0.01) boxed(what, times, frequencies);
   });
   element.addEventListener("contextmenu", (event) => boxed && event.preventDefault());
   element.addEventListener("pointermove", (event) => {

@@ -263,8 +263,8 @@ export class Scope {
   /** Place of the frequency axis, in CSS pixels from the left of its pane. @param {HTMLElement} element @returns {[number, number]} */
   frequencyArea(element) {
     const ratio = this.pixelRatio;
-    const { x, width } = plotArea(element.clientWidth * ratio, element.clientHeight * ratio, ratio, this.#levelsWidth());
-    return [x / ratio, width / ratio];
+    const { x, width, y, height } = plotArea(element.clientWidth * ratio, element.clientHeight * ratio, ratio, this.#levelsWidth());
+    return [x, width, y, height].map((it) => it / ratio);
   }
 
   /** Sends the sizes of the drawing areas if they changed. */

@@ -196,12 +196,21 @@ fn sizes() -> Sizes {
     }
 }
 
-fn options(signal: &Signal) -> ViewOptions {
+/// In seconds and hertz, as `--box`, and as in the link to a view.
+const BOX: ([f64; 4], &str) = ([0.005, 0.015, 2e3, 6e3], "box=[5000, 15000, 2000.0, 6000.0]");
+
+/// A waterfall has a box.
+fn has_box(keys: &str) -> bool {
+    keys.contains('w')
+}
+
+fn options(signal: &Signal, keys: &str) -> ViewOptions {
     let mut options =
         ViewOptions::new(|| SourceStatus { name: "udp://:5000".into(), ..SourceStatus::default() });
     options.initial.channels = vec![setup_of(&signal_meaning(signal))];
     // As the page's surroundings.
     options.initial.theme = Some(ThemeChoice::Light);
+    options.initial.time_frequency_box = has_box(keys).then_some(BOX.0);
     options
 }
 
@@ -273,7 +282,8 @@ fn page_says(
     keys: &str,
     expected: &Map<String, Value>,
 ) -> Map<String, Value> {
-    let mut page = page_of(there, "", SharedControls::default(), Right::Look, signal_meaning(signal));
+    let view = if has_box(keys) { BOX.1 } else { "" };
+    let mut page = page_of(there, view, SharedControls::default(), Right::Look, signal_meaning(signal));
     page.act(&json!({ "size": sizes() }));
     let begun = Instant::now();
     let mut keys = keys.chars();
@@ -332,7 +342,7 @@ fn viewer_says(
             }
         }
     };
-    let mut model = ViewModel::new(link, options(signal), crate::png::encode);
+    let mut model = ViewModel::new(link, options(signal, keys), crate::png::encode);
     press(&mut model, keys, COLUMNS, &mut carry);
     // Spectra and densities come in pieces, after the columns.
     let begun = Instant::now();
@@ -375,9 +385,18 @@ fn check(signal: &Signal, keys: &str) {
     let (mut feed, link) = ScopeFeed::new(4 << 20);
     (signal.feed)(&mut feed);
     feed.finish();
-    let mut model = ViewModel::new(link.another(), options(signal), crate::png::encode);
+    let mut model = ViewModel::new(link.another(), options(signal, keys), crate::png::encode);
     press(&mut model, keys, COLUMNS, || {});
     let expected = said(&mut model);
+    if has_box(keys) {
+        let cells = cells(&expected);
+        assert!(
+            cells.contains(&"10 ms".to_owned()) && cells.contains(&"4 kHz".to_owned()),
+            "{what}: {cells:?}"
+        );
+        let command = "grebe convert RECORDING box.sigmf-meta --box 0.005,0.015,2k,6k";
+        assert!(cells.contains(&command.to_owned()), "{what}: {cells:?}");
+    }
     if keys == "v" {
         let table =
             expected["tables"].as_array().unwrap().iter().find(|it| it["name"] == "measurements").unwrap();
@@ -423,9 +442,9 @@ fn check(signal: &Signal, keys: &str) {
     }
     #[cfg(feature = "window")]
     {
-        let (labels, columns) = crate::window::labels(link.another(), options(signal), keys);
+        let (labels, columns) = crate::window::labels(link.another(), options(signal, keys), keys);
         // Measurements cover whole columns, so the reference has as many.
-        let mut model = ViewModel::new(link.another(), options(signal), crate::png::encode);
+        let mut model = ViewModel::new(link.another(), options(signal, keys), crate::png::encode);
         press(&mut model, keys, columns, || {});
         for cell in cells(&said(&mut model)) {
             assert!(

@@ -1,5 +1,6 @@
 //! Memory that a viewer without the right to control can claim at a server.
 
+use grebe_frame::Complex;
 use grebe_testing::{forget_peak_of_this_thread, peak_bytes_of_this_thread};
 
 use super::*;
@@ -17,7 +18,7 @@ fn most(span: &str) -> String {
     let [scales, ranges] = [r#""factor":1,"offset":0"#, r#""low":-1,"high":1"#].map(each);
     let input = r#"{"lane":"1.magnitude","factor":1,"offset":0,"is_ac":true}"#;
     format!(
-        r#"{{"viewport":{{"number":1,"span":{span},"columns":4000000000,"overview":4000000000,"parts":["{}"],"sinc":true,
+        r#"{{"viewport":{{"number":1,"span":{span},"columns":4000000000,"overview":4000000000,"parts":["{}"],"sinc":true,"region":{{"channel":0,"samples":{{"start":0,"end":18446744073709551615}},"band":[-0.5,1e300]}},
         "trigger":{{"mode":"normal","lane":"255.phase","kind":"window","position":1}},"measure":[{scales}],
         "math":{{"operation":"multiply","a":{input},"b":{input}}},"is_exact":true,
         "spectrum":{{"size":1000000000000,"averages":4000000000,"is_peak_held":true,"waterfall":254}},"persistence":[{ranges}],
@@ -32,7 +33,7 @@ fn whoever_asks_for_the_most_is_refused_what_has_no_room_and_gets_the_rest() {
     let (mut feed, there) = ScopeFeed::new(HISTORY_BYTES);
     let mut pair = pair(&there);
     for block in 0..8 {
-        feed.ingest(&complex_batch(block * 256, 255, 256, 1e6)).unwrap();
+        feed.ingest(&complex_batch(block * 256, 255, 256, 1e6, |_| Complex { re: 0.5, im: -0.25 })).unwrap();
     }
     pair.carry();
     for span in ["1e300", "5", "0.002"] {

@@ -6,6 +6,7 @@ use ratatui::text::Line;
 use super::ScopeScreen;
 use crate::model::readout::{Row, TRIGGER_COLUMNS};
 use crate::model::signals::SIGNAL_COLUMNS;
+use crate::model::time_frequency_box::BOX_COLUMNS;
 
 impl ScopeScreen<'_> {
     /// The search and the visible tables: cursors, measurements, trigger rate.
@@ -32,6 +33,8 @@ impl ScopeScreen<'_> {
         };
         // Cursors show all digits.
         add(14, &["", "A", "B", "\u{394}"], &self.model.cursor_rows());
+        let (title, boxed) = self.model.box_rows();
+        add(13, &[&[title.as_str()], &BOX_COLUMNS[..]].concat(), &boxed);
         if self.model.controls.is_measuring {
             let words = self.model.measured_words();
             let columns = self.model.quantity_columns();

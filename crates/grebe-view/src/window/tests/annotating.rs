@@ -36,6 +36,37 @@ fn name(harness: &mut Harness<'static, ScopePanes>, text: &str) {
     harness.run();
 }
 
+fn waterfall_corner(harness: &Harness<'static, ScopePanes>) -> egui::Pos2 {
+    // The button at the top has the same name as the pane.
+    let named = harness.get_all_by_label("waterfall").map(|node| node.rect());
+    let name_of_pane = named.max_by(|a, b| a.top().total_cmp(&b.top())).unwrap();
+    egui::pos2(100.0, name_of_pane.bottom() + 6.0)
+}
+
+#[test]
+fn a_box_on_the_waterfall_has_its_numbers_and_can_be_annotated_and_removed() {
+    let mut harness = dark();
+    press(&mut harness, "w");
+    let corner = waterfall_corner(&harness);
+    let (from, to) = (corner + egui::vec2(200.0, 12.0), corner + egui::vec2(420.0, 40.0));
+    drag(&mut harness, from, to, egui::Modifiers::SHIFT);
+    harness.run();
+    let boxed = harness.state().model.controls.boxed.expect("it was drawn");
+    let (_, rows) = harness.state().model.box_rows();
+    for cell in &rows[0].cells {
+        assert!(harness.query_all_by_label(cell).next().is_some(), "{cell} in {:?}", rows[0].cells);
+    }
+    harness.get_by_label("annotate").click();
+    harness.run();
+    name(&mut harness, "mine");
+    let chosen = harness.state().model.open.annotations.chosen.clone().unwrap();
+    assert_eq!([chosen.lower_edge_hz, chosen.upper_edge_hz], boxed.frequencies.map(Some));
+    assert_eq!([chosen.first_sample_index, chosen.end_index()], boxed.samples);
+    harness.key_press(egui::Key::Escape);
+    harness.run();
+    assert_eq!(harness.state().model.controls.boxed, None);
+}
+
 /// A stretch on the traces, a box on the waterfall, and the table with the box chosen.
 fn annotated(harness: &mut Harness<'static, ScopePanes>) {
     press(harness, "w");
@@ -43,11 +74,13 @@ fn annotated(harness: &mut Harness<'static, ScopePanes>) {
     let from = egui::pos2(300.0, lane.top() + 20.0);
     drag(harness, from, from + egui::vec2(200.0, 0.0), egui::Modifiers::COMMAND);
     name(harness, "burst; of two #ff8800");
-    // The button at the top has the same name as the pane.
-    let named = harness.get_all_by_label("waterfall").map(|node| node.rect());
-    let name_of_pane = named.max_by(|a, b| a.top().total_cmp(&b.top())).unwrap();
-    let corner = egui::pos2(100.0, name_of_pane.bottom() + 6.0);
-    drag(harness, corner + egui::vec2(200.0, 12.0), corner + egui::vec2(420.0, 40.0), egui::Modifiers::SHIFT);
+    let corner = waterfall_corner(harness);
+    drag(
+        harness,
+        corner + egui::vec2(200.0, 12.0),
+        corner + egui::vec2(420.0, 40.0),
+        egui::Modifiers::COMMAND,
+    );
     name(harness, "box");
     harness.key_press(egui::Key::F4);
     harness.run();

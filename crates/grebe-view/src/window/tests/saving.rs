@@ -38,7 +38,7 @@ fn a_recording_has_the_visible_samples_and_the_triggers_within() {
     let saved: Arc<Mutex<Option<Extract>>> = Arc::default();
     let mut panes = panes(ThemeChoice::Dark);
     let keep = saved.clone();
-    panes.model.options.export = Some(Box::new(move |path, extract| {
+    panes.model.options.export = Some(Box::new(move |path, extract, _| {
         *keep.lock().unwrap() = Some(extract.clone());
         Ok(path.to_owned())
     }));
