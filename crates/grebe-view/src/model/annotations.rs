@@ -33,6 +33,9 @@ pub(crate) struct WaterfallMark {
     pub(crate) is_chosen: bool,
 }
 
+/// First sample, end, and lower and upper frequency of a range that was drawn.
+type DrawnPart = (u64, u64, Option<(f64, f64)>);
+
 impl ViewModel {
     /// The query for the list of annotations, while it is open.
     pub(super) fn annotation_query(&self) -> Option<AnnotationQuery> {
@@ -88,7 +91,7 @@ impl ViewModel {
     }
 
     /// The samples and the frequencies of a range that was drawn with the pointer.
-    pub(super) fn part_of_signal(&self, part: AnnotatedPart) -> Option<(u64, u64, Option<(f64, f64)>)> {
+    pub(super) fn part_of_signal(&self, part: AnnotatedPart) -> Option<DrawnPart> {
         let AnnotatedPart { times: [a, b], frequencies } = part;
         let picture = &self.seen.picture;
         let (left, span) = match frequencies {
