@@ -96,14 +96,14 @@ pub use data::{
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
     recording::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch, WantedSamples},
-    region::{Region, RegionMeasurements},
+    region::RegionMeasurements,
     signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },
-    viewport::{SpectrumSettings, Viewport, Window},
+    viewport::{Region, SpectrumSettings, Viewport, Window},
 };
 pub use error::Error;
 pub use model::{

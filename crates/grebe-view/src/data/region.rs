@@ -13,18 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::samples::Kind;
 use crate::data::signal::{SignalMeasurements, SignalSamples};
 use crate::data::tracks::Tracks;
-use crate::data::viewport::Viewport;
-
-/// A box of time and frequency in one channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Region {
-    /// The channel, from 0.
-    pub channel: usize,
-    /// Absolute sample indices, end exclusive.
-    pub samples: Range<u64>,
-    /// Its frequencies, as parts of the rate.
-    pub band: Band,
-}
+use crate::data::viewport::{Region, Viewport};
 
 /// Measurements of a [`Region`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

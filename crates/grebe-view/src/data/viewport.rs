@@ -1,16 +1,16 @@
 //! The request of a front end for a picture.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use grebe_scope::{
-    Interpolation, Scale, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
+    Band, Interpolation, Scale, Window as Weighting, step_125_down, step_125_up, step_time_down, step_time_up,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::data::annotations::AnnotationQuery;
 use crate::data::lane::{LaneId, LaneMask, PerLane};
 use crate::data::math::MathSettings;
-use crate::data::region::Region;
 use crate::data::trigger::TriggerSettings;
 
 /// The part of the stream to show, its width, and the computations on it.
@@ -97,6 +97,17 @@ pub struct SpectrumSettings {
     pub(crate) waterfall: Option<usize>,
     /// The band of the signal measurements, as parts of the rate; `None`: all of it.
     pub band: Option<(f64, f64)>,
+}
+
+/// A box of time and frequency in one channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Region {
+    /// The channel, from 0.
+    pub channel: usize,
+    /// Absolute sample indices, end exclusive.
+    pub samples: Range<u64>,
+    /// Its frequencies, as parts of the rate.
+    pub band: Band,
 }
 
 /// Scales of the lanes to be measured.

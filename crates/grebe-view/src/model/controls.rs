@@ -17,7 +17,6 @@ use crate::model::action::Action;
 use crate::model::channel::ThemeChoice;
 use crate::model::quantities::ChosenQuantities;
 use crate::model::segments::Pins;
-use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::vertical::ValueRange;
 use cursors::Cursors;
 use grebe_scope::Interpolation;
@@ -65,6 +64,15 @@ pub(crate) struct Controls {
     /// The math operation, if any.
     pub(crate) math: Option<MathOperation>,
     pub(crate) math_inputs: [LaneId; 2],
+}
+
+/// A box of time and frequency in the selected channel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TimeFrequencyBox {
+    /// Absolute sample indices, in order.
+    pub(crate) samples: [u64; 2],
+    /// On the frequency axis, in order.
+    pub(crate) frequencies: [f64; 2],
 }
 
 /// The visible views, and the look of the traces.

@@ -11,13 +11,13 @@ use grebe_scope::{Quantity, Running};
 use crate::data::descriptions::Descriptions;
 use crate::data::extract::Extract;
 use crate::data::lane::LaneId;
-use crate::data::region::Region;
+use crate::data::viewport::Region;
 use crate::model::action::SaveWhat;
+use crate::model::controls::TimeFrequencyBox;
 use crate::model::open::ExtractReason;
 use crate::model::options::CutBand;
 use crate::model::readout::unit_of;
 use crate::model::seen::stream_words::utc_name;
-use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {

@@ -7,16 +7,9 @@ use super::annotations::WaterfallMark;
 use super::open::Entry;
 use super::readout::Row;
 use super::view_model::ViewModel;
-use crate::data::region::{Region, RegionMeasurements};
-
-/// A box of time and frequency in the selected channel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct TimeFrequencyBox {
-    /// Absolute sample indices, in order.
-    pub(crate) samples: [u64; 2],
-    /// On the frequency axis, in order.
-    pub(crate) frequencies: [f64; 2],
-}
+use crate::data::region::RegionMeasurements;
+use crate::data::viewport::Region;
+use crate::model::controls::TimeFrequencyBox;
 
 impl ViewModel {
     /// Takes a box that was drawn on the waterfall. Without a height or a width there is none.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::lane::LaneId;
 use crate::model::channel::ThemeChoice;
+use crate::model::controls::TimeFrequencyBox;
 use crate::model::session::Session;
-use crate::model::time_frequency_box::TimeFrequencyBox;
 use crate::model::view_model::ViewModel;
 
 /// A session, with the visible range that a new scope lacks.

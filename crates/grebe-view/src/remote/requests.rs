@@ -156,8 +156,8 @@ pub(crate) mod tests {
     use crate::data::annotations::AnnotationQuery;
     use crate::data::lane::{LaneId, LaneMask, Part};
     use crate::data::math::{MathInput, MathOperation, MathSettings};
-    use crate::data::region::Region;
     use crate::data::trigger::{TriggerKind, TriggerMode};
+    use crate::data::viewport::Region;
     use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Window, XySettings};
 
     fn lane() -> impl Strategy<Value = LaneId> + Clone {
