@@ -93,7 +93,7 @@ impl RegionMeasurer {
 fn pieces(samples: &Range<u64>) -> Vec<Range<u64>> {
     let length = samples.end - samples.start;
     if length <= SAMPLES_MAX {
-        return vec![samples.clone()];
+        return std::iter::once(samples.clone()).collect();
     }
     let piece = SAMPLES_MAX / PIECES;
     let first = |number: u64| {

@@ -187,7 +187,7 @@ fn a_growing_box_is_measured_again_and_one_that_is_gone_keeps_its_numbers() {
 
 #[test]
 fn pieces_of_a_long_box_are_spread_over_all_of_it() {
-    assert_eq!(pieces(&(5..1000)), [5..1000]);
+    assert!(matches!(&pieces(&(5..1000))[..], [all] if *all == (5..1000)));
     for length in [SAMPLES_MAX + 1, 1 << 40, u64::MAX - 7] {
         let pieces = pieces(&(7..7 + length));
         assert_eq!((pieces[0].start, pieces[15].end, pieces.len()), (7, 7 + length, 16));
