@@ -295,3 +295,36 @@ fn channels_that_no_stream_has_are_an_error() {
         assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
     }
 }
+
+#[test]
+fn a_box_is_measured_and_its_command_cuts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // A tone of -20 dBFS at 100.1 MHz.
+    let tone = (0..200_000u32).flat_map(|index| {
+        let (sin, cos) = (std::f32::consts::TAU * (index % 10) as f32 / 10.0).sin_cos();
+        [0.1 * cos, 0.1 * sin]
+    });
+    let path = folder.path().join("tone.cf32");
+    fs::write(&path, tone.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()).unwrap();
+    let file = format!("{}?rate=1M&frequency=100M", path.display());
+    let png = folder.path().join("box.png");
+    let place = "0.05,0.15,100.09M,100.11M";
+    let output =
+        run(&["view", &file, "--png", png.to_str().unwrap(), "--waterfall", "--box", place, "--json"]).good();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shown = &json["box"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!((number(&shown["signal"]["channel_power_dbfs"]) + 20.0).abs() < 0.05, "{shown}");
+    assert!((number(&shown["peak"]["dbfs"]) + 20.0).abs() < 0.05, "{shown}");
+    assert!((number(&shown["peak"]["hz"]) - 100.1e6).abs() < 10.0, "{shown}");
+    let command = shown["command"].as_str().unwrap();
+    assert_eq!(command, format!("grebe convert '{file}' box.sigmf-meta --box {place}"));
+
+    let out = folder.path().join("box.sigmf-meta");
+    run(&["convert", &file, out.to_str().unwrap(), "--box", place]).good();
+    let cut = SampleFile::open(&out).unwrap();
+    let rate_hz = cut.rate_hz().unwrap();
+    assert!((20e3..=30e3).contains(&rate_hz), "{rate_hz}");
+    assert!((cut.len_samples() as f64 - 0.1 * rate_hz).abs() <= 1.0);
+    assert_eq!(cut.description(0).unwrap().centre_frequency_hz, Some(100.1e6));
+}

@@ -117,7 +117,8 @@ fn a_full_disk_is_left_out_and_the_other_goes_on() {
             return;
         };
         let (folder, [large, _]) = disks();
-        let source = saw(folder.path(), "24M", "1");
+        // Enough for a small disk that gets an eighth of it.
+        let source = saw(folder.path(), "64M", "1");
         let (first, second) =
             if small_is_first { (small.path(), large.clone()) } else { (large.clone(), small.path()) };
         let output = finish(record(&source, &[&first.join("x.sigmf-meta"), &second], &["--buffer", "8M"]));

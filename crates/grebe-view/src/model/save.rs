@@ -37,7 +37,10 @@ impl ViewModel {
                 let text = self.measurements_csv();
                 self.say_saved(self.save_as("csv", |file| file.write_all(text.as_bytes())));
             }
-            SaveWhat::Recording | SaveWhat::Box if self.options.export.is_none() => {
+            SaveWhat::Box if self.options.export.is_none() => {
+                self.say("nothing can be cut from here: run the command beside the box".into());
+            }
+            SaveWhat::Recording if self.options.export.is_none() => {
                 self.say("recordings cannot be saved from here".into());
             }
             SaveWhat::Last | SaveWhat::Screen => self.begin_keep(what),

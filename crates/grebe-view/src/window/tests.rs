@@ -36,7 +36,9 @@ fn panes(theme: ThemeChoice) -> ScopePanes {
     });
     options.initial.theme = Some(theme);
     options.initial.span = Some(2.0);
-    ScopePanes::new(0, link, options)
+    let mut panes = ScopePanes::new(0, link, options);
+    panes.model.seen.stop_counting();
+    panes
 }
 
 /// A harness without a renderer, for texts and clicks.
