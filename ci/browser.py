@@ -132,12 +132,12 @@ class Page:
     def mouse(self, kind, x, y, **more):
         self.send("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
 
-    def drag(self, start, end):
-        self.mouse("mousePressed", *start, button="left", buttons=1, clickCount=1)
+    def drag(self, start, end, modifiers=0):
+        self.mouse("mousePressed", *start, button="left", buttons=1, clickCount=1, modifiers=modifiers)
         for step in range(1, 6):
             at = [a + (b - a) * step / 5 for a, b in zip(start, end)]
-            self.mouse("mouseMoved", *at, button="left", buttons=1)
-        self.mouse("mouseReleased", *end, button="left", clickCount=1)
+            self.mouse("mouseMoved", *at, button="left", buttons=1, modifiers=modifiers)
+        self.mouse("mouseReleased", *end, button="left", clickCount=1, modifiers=modifiers)
 
     def touch(self, kind, points):
         self.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y, "id": at} for at, (x, y) in enumerate(points)]})

@@ -88,6 +88,8 @@ CYCLES = """(() => {
 })()"""
 WATERFALL = """(() => { const canvas = root.querySelector(".pane.waterfall canvas"), g = canvas.getContext("2d");
     return new Set(new Uint32Array(g.getImageData(80, 14, 600, 60).data.buffer)).size > 20; })()"""
+PANE = 'root.querySelector(".pane.waterfall canvas")'
+SHIFT = 8
 PICTURE = 'root.querySelector(".plot canvas").toDataURL()'
 
 
@@ -257,7 +259,10 @@ def numbers(page):
     peak = """(() => { const canvas = root.querySelector(".pane.spectrum canvas"), g = canvas.getContext("2d");
         return new Set(new Uint32Array(g.getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size > 20; })()"""
     page.wait(peak, "a spectrum")
-    check("spectrum and waterfall are drawn", page.run('root.querySelector(".pane.spectrum .dim").textContent').startswith("8192 samples"))
+    # A transform is shorter until the pane's words arrive for the whole one.
+    page.wait('root.querySelector(".pane.spectrum .dim").textContent.startsWith("8192 samples")', "the length of the transform")
+    check("spectrum and waterfall are drawn", True)
+    box(page)
     check("cursors have a table", page.run('root.querySelectorAll("table[aria-label=cursors] tbody tr").length') >= 3)
     shown = "root.querySelectorAll('.names .name').length"
     page.press("2")
@@ -265,6 +270,19 @@ def numbers(page):
     page.press("9")
     page.wait(f"{shown} === 2", "both lanes")
     check("2 takes a channel away, 9 brings all", True)
+
+
+def box(page):
+    area = page.run(f"(({{ left, top, width, height }}) => ({{ left, top, width, height }}))({PANE}.getBoundingClientRect())")
+    place = lambda x, y: (area["left"] + x * area["width"], area["top"] + y * area["height"])
+    page.drag(place(0.2, 0.3), place(0.4, 0.7), modifiers=SHIFT)
+    cells = "[...root.querySelectorAll('table[aria-label=box] tbody td')].map((it) => it.textContent)"
+    command = page.wait(f"{cells}.at(-1)", "the numbers of a box")
+    low, high = (float(number[:-1]) for number in command.split(",")[2:])
+    # A fifth of the pane, which is a tenth wider than its 100 kHz.
+    check(f"shift draws a box: {command}", command.startswith("grebe convert RECORDING box.sigmf-meta --box ") and 20 < high - low < 24)
+    page.click("no box")
+    page.wait(f"{cells}.length === 0", "no box")
 
 
 def accessible(page):

@@ -260,11 +260,11 @@ export class Scope {
     return this.shown?.waterfall ? LEVELS_WIDTH : 0;
   }
 
-  /** Place of the frequency axis, in CSS pixels from the left of its pane. @param {HTMLElement} element @returns {[number, number]} */
+  /** Place of a pane's frequencies, in CSS pixels: left, width, top, height. @param {HTMLElement} element @returns {[number, number, number, number]} */
   frequencyArea(element) {
     const ratio = this.pixelRatio;
     const { x, width, y, height } = plotArea(element.clientWidth * ratio, element.clientHeight * ratio, ratio, this.#levelsWidth());
-    return [x, width, y, height].map((it) => it / ratio);
+    return [x / ratio, width / ratio, y / ratio, height / ratio];
   }
 
   /** Sends the sizes of the drawing areas if they changed. */
