@@ -31,6 +31,9 @@ impl AudioStream {
         if device.contains(|c: char| c.is_control() || c.is_whitespace()) {
             return Err("has a device name with blanks".to_owned());
         }
+        if device.starts_with('/') {
+            return Err("has a path as its device: give a name of ALSA, as in audio:hw:1,0".to_owned());
+        }
         let audio = Self {
             device: if device.is_empty() { DEFAULT } else { device }.to_owned(),
             rate_hz: query.value("rate", "samples per second, 1 to 4M, as in 48k", |value| {
@@ -101,6 +104,8 @@ mod tests {
             ("audio:?format=mp3", "format=mp3"),
             ("audio:?volume=11", "unknown 'volume'"),
             ("audio:my card", "blanks"),
+            ("audio:////", "name of ALSA"),
+            ("audio:/dev/dsp", "name of ALSA"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
