@@ -82,7 +82,7 @@ mod tests {
             assert!(last.starts_with("Exit status: "), "{}: {last}", command.get_name());
             assert_eq!(help.matches("Exit status").count(), 1, "{}", command.get_name());
             let listed = last["Exit status: ".len()..].split(", ");
-            let numbers: Vec<u8> = listed.filter_map(|it| it.split_once(' ')?.0.parse().ok()).collect();
+            let numbers: Vec<u8> = listed.filter_map(|it| it.split_once(' ')?.0.parse::<u8>().ok()).collect();
             assert!(numbers.is_sorted() && numbers.contains(&1) && numbers.contains(&2), "{last}");
         }
     }
