@@ -22,6 +22,9 @@ pub(super) fn export(path: &Path, extract: &Extract, band: Option<CutBand>) -> R
 
 /// Cuts as `grebe convert --box` does, out of a temporary recording of the samples.
 fn export_band(path: &Path, extract: &Extract, band: CutBand) -> Result<PathBuf, String> {
+    if extract.rate_hz.is_nan() || extract.rate_hz <= 0.0 {
+        return Err("the stream states no rate, so no band of it can be cut".into());
+    }
     let first = extract.runs.first().map_or(0, |run| run.first_sample_index);
     let time = |samples: u64| Duration::from_secs_f64(samples as f64 / extract.rate_hz);
     let begin = band.samples.start.max(first);
@@ -194,6 +197,13 @@ mod tests {
     use grebe_view::LaneId;
 
     use super::*;
+
+    #[test]
+    fn no_band_is_cut_of_samples_without_a_rate() {
+        let band = CutBand { samples: 0..10, low_hz: 0.1, high_hz: 0.2 };
+        let error = export(Path::new("x.sigmf-meta"), &Extract::default(), Some(band)).unwrap_err();
+        assert!(error.contains("no rate"), "{error}");
+    }
 
     #[test]
     fn what_is_exported_reads_back_with_its_gaps_and_triggers() {

@@ -20,8 +20,8 @@ use crate::data::viewport::{Region, Viewport};
 pub struct RegionMeasurements {
     /// The measured box.
     pub region: Region,
-    /// Power and spectrum of its samples. The noise density is that of bands as wide as the box on either side. Of a box longer
-    /// than 2^20 samples, only so many are used, in 16 pieces spread over it.
+    /// Power and spectrum of its samples. The noise density is that of bands as wide as the box on either side. Of a longer box, 2^20
+    /// samples are used, in 16 pieces spread over it.
     pub signal: SignalMeasurements,
     /// Frequency, as a part of the rate, and level in dBFS of the highest line of any transform within the box.
     pub peak: Option<(f64, f64)>,

@@ -161,7 +161,7 @@ pub(crate) struct AnnotatedPart {
     pub(crate) frequencies: Option<[f64; 2]>,
 }
 
-/// What is done with the box on the waterfall.
+/// An action on the box of the waterfall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BoxDeed {

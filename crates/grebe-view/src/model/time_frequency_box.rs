@@ -1,4 +1,4 @@
-//! A box of time and frequency on the waterfall: its numbers, the command that cuts it, and what can be done with it.
+//! A box of time and frequency on the waterfall: its numbers, its actions, and the command that cuts it.
 
 use grebe_scope::Engineering;
 

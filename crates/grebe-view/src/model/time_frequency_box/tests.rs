@@ -110,7 +110,7 @@ fn a_box_is_made_by_keys_and_removed_by_escape_after_what_is_open() {
     assert!(model.controls.boxed.is_some(), "the list is closed first");
     model.act(Action::Back);
     assert_eq!(model.controls.boxed, None);
-    // A line is no box.
+    // A line is not a box.
     model.act(Action::DrawBox(AnnotatedPart { times: [0.5, 0.5], frequencies: Some([0.1, 0.4]) }));
     assert_eq!(model.controls.boxed, None);
 }
