@@ -1,44 +1,79 @@
 //! The quantities of the table, and their statistics over many measurements.
 
-/// A quantity of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Quantity {
+/// Makes [`Quantity`] of one row per quantity: its meaning, its name in a table and its dimension.
+macro_rules! quantities {
+    ($($(#[$meaning:meta])* $quantity:ident: $name:literal, $dimension:ident;)*) => {
+        /// A quantity of the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Quantity {
+            $($(#[$meaning])* $quantity,)*
+        }
+
+        impl Quantity {
+            /// All, in the order of a table.
+            pub const ALL: [Quantity; [$($name),*].len()] = [$(Quantity::$quantity),*];
+
+            /// Its name in a table.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Quantity::$quantity => $name,)*
+                }
+            }
+
+            /// Its dimension.
+            pub fn dimension(self) -> Dimension {
+                match self {
+                    $(Quantity::$quantity => Dimension::$dimension,)*
+                }
+            }
+        }
+    };
+}
+
+quantities! {
     /// Largest less smallest sample.
-    PeakToPeak,
+    PeakToPeak: "Vpp", Value;
     /// Smallest sample.
-    Min,
+    Min: "min", Value;
     /// Largest sample.
-    Max,
+    Max: "max", Value;
     /// Mean of all samples.
-    Mean,
+    Mean: "mean", Value;
     /// Root of the mean square.
-    Rms,
+    Rms: "RMS", Value;
     /// RMS without the mean.
-    AcRms,
+    AcRms: "AC RMS", Value;
     /// The level the signal rests at when low.
-    Base,
+    Base: "base", Value;
     /// The level the signal rests at when high.
-    Top,
+    Top: "top", Value;
     /// Cycles per second.
-    Frequency,
+    Frequency: "frequency", Frequency;
     /// Seconds per cycle.
-    Period,
+    Period: "period", Time;
     /// Part of a cycle above the middle level, 0 to 1.
-    Duty,
+    Duty: "duty", Ratio;
     /// Seconds from 10 % to 90 %.
-    RiseTime,
+    RiseTime: "rise", Time;
     /// Seconds from 90 % to 10 %.
-    FallTime,
+    FallTime: "fall", Time;
     /// Height of the largest sample above the top, as a part of top minus base.
-    Overshoot,
+    Overshoot: "overshoot", Ratio;
     /// Seconds from a rising to the next falling edge.
-    PositiveWidth,
+    PositiveWidth: "+width", Time;
     /// Seconds from a falling to the next rising edge.
-    NegativeWidth,
+    NegativeWidth: "-width", Time;
     /// Seconds by which it is later than the reference channel.
-    Delay,
+    Delay: "delay", Time;
     /// Degrees by which it leads the reference channel, at that channel's fundamental.
-    Phase,
+    Phase: "phase", Angle;
+}
+
+impl Quantity {
+    /// Whether it compares two channels.
+    pub fn needs_reference(self) -> bool {
+        matches!(self, Quantity::Delay | Quantity::Phase)
+    }
 }
 
 /// Dimension of a quantity.
@@ -55,67 +90,6 @@ pub enum Dimension {
     /// Degrees.
     Angle,
 }
-
-impl Quantity {
-    /// All, in the order of a table.
-    pub const ALL: [Quantity; 18] = [
-        Quantity::PeakToPeak,
-        Quantity::Min,
-        Quantity::Max,
-        Quantity::Mean,
-        Quantity::Rms,
-        Quantity::AcRms,
-        Quantity::Base,
-        Quantity::Top,
-        Quantity::Frequency,
-        Quantity::Period,
-        Quantity::Duty,
-        Quantity::RiseTime,
-        Quantity::FallTime,
-        Quantity::Overshoot,
-        Quantity::PositiveWidth,
-        Quantity::NegativeWidth,
-        Quantity::Delay,
-        Quantity::Phase,
-    ];
-
-    /// Its name in a table.
-    pub fn name(self) -> &'static str {
-        NAMES[self as usize].0
-    }
-
-    /// Whether it compares two channels.
-    pub fn needs_reference(self) -> bool {
-        matches!(self, Quantity::Delay | Quantity::Phase)
-    }
-
-    /// Its dimension.
-    pub fn dimension(self) -> Dimension {
-        NAMES[self as usize].1
-    }
-}
-
-/// By the order of [`Quantity::ALL`].
-const NAMES: [(&str, Dimension); Quantity::ALL.len()] = [
-    ("Vpp", Dimension::Value),
-    ("min", Dimension::Value),
-    ("max", Dimension::Value),
-    ("mean", Dimension::Value),
-    ("RMS", Dimension::Value),
-    ("AC RMS", Dimension::Value),
-    ("base", Dimension::Value),
-    ("top", Dimension::Value),
-    ("frequency", Dimension::Frequency),
-    ("period", Dimension::Time),
-    ("duty", Dimension::Ratio),
-    ("rise", Dimension::Time),
-    ("fall", Dimension::Time),
-    ("overshoot", Dimension::Ratio),
-    ("+width", Dimension::Time),
-    ("-width", Dimension::Time),
-    ("delay", Dimension::Time),
-    ("phase", Dimension::Angle),
-];
 
 /// Count, smallest, mean, largest and deviation of the values added.
 ///
