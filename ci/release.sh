@@ -2,7 +2,8 @@
 # Everything that is downloaded, from a clean clone into target/release-VERSION, with the same bytes each time.
 #
 #   ci/release.sh VERSION               all that this machine can build, and `last`
-#   ci/release.sh VERSION NAME...       only these, such as x86_64-linux-static; `deb`, `rpm` from the present build
+#   ci/release.sh VERSION NAME...       only these, such as x86_64-linux-static; `deb`, `rpm` from the present build;
+#                                       `wheel` for Python, of the archives with the window that are there
 #   ci/release.sh VERSION last          checksums of the present files, and manifests if GREBE_DOWNLOADS has its URL
 #
 # Linux and macOS are linked by zig, which Python's packages have; Windows by mingw-w64. On macOS, its own linker serves.
@@ -25,18 +26,18 @@ x86_64-macos             x86_64-apple-darwin             $(case $(uname) in Darw
 "
 
 main() {
-  [ $# -gt 0 ] || { sed -n '2,10p' "$0"; exit 2; }
+  [ $# -gt 0 ] || { sed -n '2,11p' "$0"; exit 2; }
   version=$1
   shift
   grep -qx "version = \"$version\"" Cargo.toml || fail "Cargo.toml has another version than $version"
   settle_source
   out=$PWD/target/release-$version
   mkdir -p "$out"
-  [ $# -gt 0 ] || set -- $(names) deb rpm last
+  [ $# -gt 0 ] || set -- $(names) deb rpm wheel last
   local name
   for name in "$@"; do
     case $name in
-      deb | rpm | last) "make_$name" ;;
+      deb | rpm | wheel | last) "make_$name" ;;
       *) make_archive "$name" ;;
     esac
   done
@@ -83,34 +84,52 @@ make_archive() {
 
 # Builds the command, and prints its path.
 build() {
-  local target=$1 features=$2 plain=${1%.2.17} folder sources
-  rustup target add "$plain" >&2
-  # No path of this machine is in the result.
-  folder=$PWD/target/dist
-  sources=$(cd "${CARGO_HOME:-$HOME/.cargo}/registry/src" && echo "$PWD"/*)
-  local flags="--remap-path-prefix=$PWD=grebe --remap-path-prefix=$sources=crates --remap-path-prefix=$(rustc --print sysroot)=rust"
-  (
-    export CARGO_ENCODED_RUSTFLAGS=${flags// /$'\x1f'} CARGO_TARGET_DIR=$folder CARGO_INCREMENTAL=0
-    export CFLAGS="-ffile-prefix-map=$PWD=grebe -ffile-prefix-map=$sources=crates"
-    local command=(cargo build)
-    case $(uname)-$plain in
-      Linux-*linux* | Linux-*darwin*) find_zig && command=(cargo-zigbuild zigbuild) ;;
-    esac
-    "${command[@]}" --locked --profile dist -p grebe-cli --no-default-features --features "$features" --target "$target" >&2
-  )
+  local plain=${1%.2.17} command=(cargo build)
+  case $(uname)-$plain in
+    Linux-*linux* | Linux-*darwin*) find_tools && command=(cargo-zigbuild zigbuild) ;;
+  esac
+  compile "$plain" "${command[@]}" -p grebe-cli --no-default-features --features "$2" --target "$1"
   case $plain in
-    *windows*) echo "$folder/$plain/dist/grebe.exe" ;;
-    *) echo "$folder/$plain/dist/grebe" ;;
+    *windows*) echo "$PWD/target/dist/$plain/dist/grebe.exe" ;;
+    *) echo "$PWD/target/dist/$plain/dist/grebe" ;;
   esac
 }
 
-find_zig() {
+# Runs a build for TARGET in the folder of all releases. No path of this machine is in the result.
+compile() {
+  local sources flags
+  rustup target add "$1" >&2
+  shift
+  sources=$(cd "${CARGO_HOME:-$HOME/.cargo}/registry/src" && echo "$PWD"/*)
+  flags="--remap-path-prefix=$PWD=grebe --remap-path-prefix=$sources=crates --remap-path-prefix=$(rustc --print sysroot)=rust"
+  CARGO_ENCODED_RUSTFLAGS=${flags// /$'\x1f'} CARGO_TARGET_DIR=$PWD/target/dist CARGO_INCREMENTAL=0 \
+    CFLAGS="-ffile-prefix-map=$PWD=grebe -ffile-prefix-map=$sources=crates" "$@" --locked --profile dist >&2
+}
+
+find_tools() {
   local tools=$PWD/target/ci/zig
-  [ -x "$tools/bin/cargo-zigbuild" ] || {
+  [ -x "$tools/bin/maturin" ] || {
     python3 -m venv "$tools" >&2
-    "$tools/bin/pip" install --quiet --disable-pip-version-check --retries 5 cargo-zigbuild==0.24.0 ziglang==0.17.0 >&2
+    "$tools/bin/pip" install --quiet --disable-pip-version-check --retries 5 \
+      cargo-zigbuild==0.24.0 maturin==1.16.0 ziglang==0.17.0 >&2
   }
   export PATH=$tools/bin:$PATH
+}
+
+# The module for Python 3.11 and newer, with the command inside.
+make_wheel() {
+  local name target
+  for name in x86_64-linux aarch64-linux aarch64-macos x86_64-macos; do
+    [ -d "$out/work/$name" ] || continue
+    target=$(awk -v name="$name" '$1 == name { print $2 }' <<<"$builds")
+    find_tools
+    case $name in
+      *linux) set -- --zig --compatibility manylinux2014 ;;
+      *) set -- ;;
+    esac
+    compile "${target%.2.17}" maturin build --quiet --manifest-path python/Cargo.toml --target "${target%.2.17}" \
+      --features grebe-cli/mqtt,grebe-cli/accessibility --out "$out" "$@"
+  done
 }
 
 # Manual pages and completions, written by the command; by the static one, where this machine cannot run it.
