@@ -151,14 +151,22 @@ impl BandCut {
                     &self.signal,
                 );
             }
+            let mut first = samples.start;
             self.signal.read(stretch, samples, |block| {
                 if cancel.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
                 for (channel, cutter) in cutters.iter_mut().enumerate() {
                     conversion.floats(block.channel_bytes(channel)?, &mut numbers);
+                    let invalid_before = cutter.invalid_numbers();
                     cutter.push(&numbers);
+                    if cutter.invalid_numbers() > invalid_before {
+                        for (number, _) in &filters {
+                            outputs[*number].count_invalid(first, &numbers, format.components());
+                        }
+                    }
                 }
+                first += block.len_samples() as u64;
                 done.fetch_add(block.len_samples() as u64, Ordering::Relaxed);
                 filters
                     .iter()

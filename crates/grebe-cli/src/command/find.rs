@@ -113,7 +113,7 @@ impl<'a> Printer<'a> {
 
     /// Searches lanes: the ending, and the number of searched samples.
     fn lanes(&mut self, mut file: SampleFile, options: &Find) -> Result<(Ending, u64)> {
-        check_band(&file, options)?;
+        Signal::check_band_of(&file, "--band", options.conditions.band)?;
         let mut searches = searches(&Signal::of(&file), options)?;
         let mut centre_hz = Signal::of(&file).centre_hz();
         let block_samples =
@@ -197,18 +197,6 @@ impl<'a> Printer<'a> {
         // Missing samples have no place in the file.
         let length_samples = if event.kind == EventKind::Gap { 0 } else { event.length_samples };
         Annotation { position: event.position + file.skipped_samples(), length_samples, fields }
-    }
-}
-
-/// Checks that the receiver was tuned to a part of the band once.
-fn check_band(file: &SampleFile, options: &Find) -> Result<()> {
-    let mut position = 0;
-    loop {
-        let checked = Signal::at(file, position).check_band(&options.conditions);
-        position = position.saturating_add(file.described_samples(position));
-        if checked.is_ok() || position >= file.len_samples() {
-            return checked;
-        }
     }
 }
 

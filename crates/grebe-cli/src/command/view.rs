@@ -13,13 +13,14 @@ use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
 use grebe_view::{PngOptions, TriggerMode, TriggerOptions};
 
-use crate::cli::{Location, SshHost, View, ViewTarget, location};
+use crate::cli::{Location, SshHost, TimeFrequencyBox, View, ViewTarget, location};
 use crate::command::cp::Fetch;
 use crate::ending::{Ending, Usage};
 use crate::generator::{Generator, Recipe};
 use crate::graph::{listen_for_metrics, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
+use crate::search::Signal;
 use crate::show::{self, Failure, HISTORY_BYTES, Incoming, OnDisk, Opener, RingSaver, Show, Shown};
 
 mod measured;
@@ -162,6 +163,9 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     {
         return open_incoming(recording, None, uris, place, options);
     }
+    if let (Uri::File(path), Some(wanted)) = (uri, &options.time_frequency_box) {
+        check_box(wanted, path)?;
+    }
     if let Uri::File(path) = uri
         && let Some(recording) =
             OnDisk::open(path).or_else(|error| check_exists(path).and(Err(error.into())))?
@@ -266,6 +270,16 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
         note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
     show_of(uris, place, options, whole_s)?.recording(&uris[place], recording)
+}
+
+/// Checks that a recording has samples and frequencies of the box. One that cannot be opened is reported later.
+fn check_box(wanted: &TimeFrequencyBox, path: &Path) -> Result<()> {
+    let Ok(file) = SampleFile::open(path) else { return Ok(()) };
+    if file.rate_hz().is_some() {
+        Signal::check_band_of(&file, "--box", Some((wanted.low_hz, wanted.high_hz)))?;
+        file.stretch(wanted.start, None).map_err(|error| Usage(format!("--box: {error}")))?;
+    }
+    Ok(())
 }
 
 /// Settings of the scope; `whole_s` is the duration if all of it is to be shown.

@@ -25,7 +25,7 @@ impl Walk {
         let EventWords { kind, conditions, .. } = words;
         let mut searches: Vec<(LaneId, Box<dyn Search>)> = Vec::new();
         if *kind != EventKind::Gap {
-            signal.check_band(conditions)?;
+            signal.check_band("--band", conditions.band)?;
             for lane in signal.lanes(&conditions.lanes())? {
                 let wanted = Wanted::of("find", *kind, conditions, lane, signal)?;
                 searches.push((lane, wanted.search(lane, signal)?));

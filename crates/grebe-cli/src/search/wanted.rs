@@ -42,18 +42,33 @@ impl Signal {
         self.description.as_ref()?.centre_frequency_hz
     }
 
-    /// Checks that the signal has frequencies of the band in the conditions.
+    /// Checks that a recording has frequencies of this option's band, for the receiver may be tuned more than once.
     ///
     /// # Errors
     /// [`Usage`] if it has none.
-    pub(crate) fn check_band(&self, conditions: &Conditions) -> Result<()> {
+    pub(crate) fn check_band_of(file: &SampleFile, option: &str, band: Option<(f64, f64)>) -> Result<()> {
+        let mut position = 0;
+        loop {
+            let checked = Self::at(file, position).check_band(option, band);
+            position = position.saturating_add(file.described_samples(position));
+            if checked.is_ok() || position >= file.len_samples() {
+                return checked;
+            }
+        }
+    }
+
+    /// Checks that the signal has frequencies of this option's band.
+    ///
+    /// # Errors
+    /// [`Usage`] if it has none.
+    pub(crate) fn check_band(&self, option: &str, band: Option<(f64, f64)>) -> Result<()> {
         let (centre_hz, half_hz) = (self.centre_hz().unwrap_or(0.0), self.sample_rate_hz / 2.0);
         let (low, high) =
             (centre_hz - if self.format.is_complex() { half_hz } else { 0.0 }, centre_hz + half_hz);
-        match conditions.band {
+        match band {
             Some((from, to)) if half_hz > 0.0 && (to < low || from > high) => {
                 let [from, to, low, high] = [from, to, low, high].map(|hertz| exact(hertz, "Hz"));
-                let what = format!("--band {from} to {to}: the signal covers {low} to {high}");
+                let what = format!("{option} {from} to {to}: the signal covers {low} to {high}");
                 Err(Usage(what).into())
             }
             _ => Ok(()),

@@ -327,4 +327,16 @@ fn a_box_is_measured_and_its_command_cuts_it() {
     assert!((20e3..=30e3).contains(&rate_hz), "{rate_hz}");
     assert!((cut.len_samples() as f64 - 0.1 * rate_hz).abs() <= 1.0);
     assert_eq!(cut.description(0).unwrap().centre_frequency_hz, Some(100.1e6));
+    // A box beside the recording would be a picture without it.
+    for (place, says) in [
+        ("0.3,0.4,100M,100.1M", "--box: start is 300ms: it must lie before the end"),
+        ("0,0.1,90M,91M", "--box 90 MHz to 91 MHz: the signal covers 99.5 MHz to 100.5 MHz"),
+    ] {
+        let output = run(&["view", &file, "--png", png.to_str().unwrap(), "--box", place]);
+        assert!(
+            output.status.code() == Some(2) && text(&output.stderr).contains(says),
+            "{}",
+            text(&output.stderr)
+        );
+    }
 }

@@ -130,6 +130,11 @@ impl Cutter {
         self.bands[band].resampler.made()
     }
 
+    /// Whether a number counts as itself, and not as zero: it is finite, and at most 1e30.
+    pub fn is_valid(number: f32) -> bool {
+        number.abs() <= LARGEST
+    }
+
     /// How many numbers were not finite.
     pub fn invalid_numbers(&self) -> u64 {
         self.invalid_numbers
@@ -143,7 +148,7 @@ impl Cutter {
     fn take(&mut self, numbers: &[f32]) {
         let mut invalid = 0u32;
         let mut number = |number: f32| {
-            let is_valid = number.abs() <= LARGEST;
+            let is_valid = Self::is_valid(number);
             invalid += u32::from(!is_valid);
             if is_valid { number } else { 0.0 }
         };

@@ -28,4 +28,6 @@ pub struct BoxCut {
     pub edge_samples: (u64, u64),
     /// Samples of the signal whose frequencies do not hold the box, because the receiver was tuned elsewhere.
     pub outside_samples: u64,
+    /// Samples in the box that are not finite, of all channels; they count as zero.
+    pub invalid_samples: u64,
 }

@@ -132,6 +132,15 @@ impl Output {
         Ok(())
     }
 
+    /// Counts the samples that are not finite among these of one channel, whose first one has this index.
+    #[cold]
+    pub(super) fn count_invalid(&mut self, first: u64, numbers: &[f32], components: usize) {
+        let invalid = numbers.chunks_exact(components).zip(first..).filter(|(sample, index)| {
+            self.range.contains(index) && !sample.iter().all(|number| Cutter::is_valid(*number))
+        });
+        self.cut.invalid_samples += invalid.count() as u64;
+    }
+
     /// Ends the recording; what became of the box.
     pub(super) fn finish(mut self) -> Result<BoxCut, Error> {
         self.close()?;

@@ -73,6 +73,11 @@ fn report(cut: &BoxCut, to: &Path) {
         let missing = grouped(cut.outside_samples);
         note!("grebe: {name}: the receiver was tuned elsewhere for {missing} samples, which are a gap");
     }
+    if cut.invalid_samples > 0 {
+        let invalid = grouped(cut.invalid_samples);
+        let are = if cut.invalid_samples == 1 { "sample is" } else { "samples are" };
+        note!("grebe: {name}: {invalid} {are} not finite, and count as zero");
+    }
     let edges = match cut.edge_samples {
         _ if cut.samples == 0 => return,
         (0, 0) => return,

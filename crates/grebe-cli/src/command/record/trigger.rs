@@ -177,7 +177,7 @@ impl Watcher {
             let lanes = signal.lanes(&self.watch.conditions.lanes())?;
             if self.searches.is_empty() {
                 // Later, a receiver that is tuned elsewhere does not end the recording.
-                signal.check_band(&self.watch.conditions)?;
+                signal.check_band("--band", self.watch.conditions.band)?;
             }
             let search = |lane| Ok((lane, self.watch.wanted(lane, &signal)?.search(lane, &signal)?));
             self.searches = lanes.into_iter().map(search).collect::<Result<_>>()?;

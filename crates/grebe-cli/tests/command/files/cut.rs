@@ -104,6 +104,29 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
 }
 
 #[test]
+fn samples_that_are_not_finite_are_counted_for_each_box() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let settings =
+        SigmfSettings { format: SampleFormat::Cf32, sample_rate_hz: 1e5, ..SigmfSettings::default() };
+    let mut samples = vec![Complex::new(0.5f32, 0.0); 100_000];
+    samples[10_000..10_007].fill(Complex::new(f32::NAN, 0.0));
+    samples[60_000].im = f32::INFINITY;
+    let mut writer = SigmfWriter::create(place("wide").as_ref(), &settings).unwrap();
+    writer.write(0, &[&samples]).unwrap();
+    writer.finish().unwrap();
+    let boxes = ["--box", "0.05,0.2,-1k,1k", "--box", "0.55,0.7,-1k,1k", "--box", "0.3,0.4,-1k,1k"];
+    let said = run(&[&["convert", &place("wide.sigmf-meta"), &place("part")][..], &boxes].concat());
+    assert_eq!(said.status.code(), Some(0));
+    let lines = text(&said.stderr);
+    let counts: Vec<_> = lines.lines().filter(|line| line.contains("not finite")).collect();
+    assert!(
+        counts.len() == 2 && counts[0].contains(": 7 samples") && counts[1].contains(": 1 sample"),
+        "{lines}"
+    );
+}
+
+#[test]
 fn a_ring_is_cut_across_its_parts() {
     let folder = tempfile::tempdir().unwrap();
     let ring = folder.path().join("ring");
