@@ -20,13 +20,14 @@ cargo +nightly fuzz build
 [ "${1:-}" != build ] || exit 0
 mkdir -p target/ci
 
-# Runs a target, and says how it went in one piece: others run beside it.
+# Runs a target, and says how it went in one piece: others run beside it. Leaks are not searched for: a thread that has just
+# ended still holds its handle, for `std::thread::scope` waits for its closure only. Memory without a bound meets the limit.
 run() {
   local target=$1 log=target/ci/fuzz-$1.log inputs=("fuzz/corpus/$1") # what is found goes into the first
   mkdir -p "${inputs[0]}"
   [ ! -d "fuzz/seeds/$target" ] || inputs+=("fuzz/seeds/$target")
   if cargo +nightly fuzz run "$target" "${inputs[@]}" -- -max_total_time="${GREBE_FUZZ_SECONDS:-6}" -timeout=10 \
-    -rss_limit_mb=4096 >"$log" 2>&1; then
+    -detect_leaks=0 -rss_limit_mb=4096 >"$log" 2>&1; then
     echo "ok      $target: $(grep '^Done' "$log")"
   else
     printf 'FAILED  %s\n%s\n' "$target" "$(tail -n 60 "$log" | sed 's/^/        /')"
