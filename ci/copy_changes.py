@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies of a changed tree over an emulated link: rows for docs/benchmarks-transfer.md, "Changes over a link". Linux, root.
+"""Copies of a changed tree over an emulated link: rows for docs/benchmarks-trees.md, "Changes over a link". Linux, root.
 
     cargo build --release
     sudo ci/copy_changes.py target/release/grebe ./wanlink --cases places,front --link 100,100,0 --rounds 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A tree of mixed sizes copied within this machine, each way in turn: a row for docs/benchmarks-transfer.md, "Within one machine". Linux.
+"""A tree of mixed sizes copied within this machine, each way in turn: a row for docs/benchmarks-trees.md, "Within one machine". Linux.
 
     cargo build --release
     ci/copy_here.py target/release/grebe FOLDER --bytes 4000M --rounds 3

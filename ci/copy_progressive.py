@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Viewing a recording during its copy over an emulated link: rows for docs/benchmarks-transfer.md. Linux, root.
+"""Viewing a recording during its copy over an emulated link: rows for docs/benchmarks-trees.md. Linux, root.
 
     cargo build --release
     sudo ci/copy_progressive.py target/release/grebe ./wanlink --bytes 1000000000 --link 100,100,0

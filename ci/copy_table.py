@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trees over an emulated link, each way to copy them in turn: rows for docs/benchmarks-transfer.md. Linux, root.
+"""Trees over an emulated link, each way to copy them in turn: rows for docs/benchmarks-trees.md. Linux, root.
 
     cargo build --release
     sudo ci/copy_table.py target/release/grebe ./wanlink --trees 2000x4K --link 100,250,0.01 --rounds 3

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the relative links and #anchors in the Markdown files of the tree. Prints each broken link and fails if there is one."""
+"""Checks the relative links and #anchors in the Markdown files of the tree, and that docs/SUMMARY.md lists every page of docs/ once.
+Prints each fault and fails if there is one."""
 import re
 import subprocess
 import sys
@@ -33,6 +34,14 @@ def main():
                 if reason:
                     broken += 1
                     print(f"{page.relative_to(ROOT)}:{number}: {target}: {reason}")
+    summary = ROOT / "docs/SUMMARY.md"
+    listed = [(summary.parent / link[1]).resolve() for _, line in pages[summary] for link in LINK.finditer(line)]
+    for page in pages:
+        if page.is_relative_to(summary.parent) and page != summary:
+            checked += 1
+            if listed.count(page) != 1:
+                broken += 1
+                print(f"docs/SUMMARY.md: lists {page.relative_to(ROOT)} {listed.count(page)} times, not once")
     print(f"{checked - broken} passed, {broken} failed")
     sys.exit(broken > 0)
 

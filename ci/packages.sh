@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the needs of the other steps: Debian packages, an independent SigMF validator, SciPy, the crates of Cargo.lock.
+# Installs the needs of the other steps: Debian packages, an independent SigMF validator, SciPy, mdBook, the crates of Cargo.lock.
 # Building and running grebe needs none of it but gcc.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -46,6 +46,12 @@ if ! "$validator/bin/python" -c "import prometheus_client, scipy, sigmf, zenoh" 
   "$validator/bin/pip" install --quiet --retries 5 eclipse-zenoh==1.10.2 prometheus-client==0.26.0 sigmf==1.14.0 scipy==1.17.1
 fi
 "$validator/bin/sigmf_validate" --version
+
+# The builder of the book of docs/, without its server: about a minute of two processors.
+if ! command -v mdbook >/dev/null && [ ! -x target/ci/mdbook/bin/mdbook ]; then
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=0 cargo install --quiet --locked --no-default-features --root target/ci/mdbook mdbook@0.5.4 ||
+    echo "skipped: mdbook could not be installed"
+fi
 
 # Types of the page's modules, where there is npm; nothing is built with it.
 if command -v npm >/dev/null && [ ! -x target/ci/node/node_modules/.bin/tsc ]; then

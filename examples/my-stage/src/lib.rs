@@ -1,10 +1,8 @@
-//! Three stages of your own. `docs/write-a-stage.md` explains them.
+//! A level meter and a detector. `docs/stage-reference.md` explains them.
 #![forbid(unsafe_code)]
 
-mod limit;
 mod rms;
 mod threshold;
 
-pub use limit::Limit;
 pub use rms::Rms;
 pub use threshold::Threshold;

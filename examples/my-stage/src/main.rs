@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use grebe_flow::{Cancel, Error, GraphFile};
-use my_stage::{Limit, Rms, Threshold};
+use my_stage::{Rms, Threshold};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 fn run(path: &Path) -> Result<(), Error> {
     let mut kinds = grebe_stages::kinds();
-    kinds.add::<Rms>().add::<Limit>().add::<Threshold>();
+    kinds.add::<Rms>().add::<Threshold>();
     let file = GraphFile::load(path, &kinds)?;
     let graph = file.build(&kinds, &Cancel::default(), &mut |note| eprintln!("{note}"))?;
     let snapshot = graph.start()?.wait()?;

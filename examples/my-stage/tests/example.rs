@@ -46,27 +46,43 @@ fn a_graph_file_names_the_crates_own_kinds() {
     assert!(!output.status.success() && said.contains("level = \"high\""), "{said}");
 }
 
-/// Checks that the page shows exactly the files compiled here, so that pasted code compiles.
 #[test]
-fn the_page_quotes_the_code() {
-    let page = fs::read_to_string(here().join("../../docs/write-a-stage.md")).unwrap();
-    let mut code = HashSet::new();
-    for file in ["src/lib.rs", "src/rms.rs", "src/limit.rs", "src/threshold.rs", "src/main.rs"] {
-        let text = fs::read_to_string(here().join(file)).unwrap();
-        let shown = text.split("#[cfg(test)]").next().unwrap().trim_end();
-        assert!(
-            page.contains(&format!("```rust\n{shown}\n```")),
-            "docs/write-a-stage.md lacks {file} as it is"
-        );
-        code.extend(text.lines().map(|line| plain(line).to_owned()));
-    }
-    for line in
-        page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).flat_map(str::lines)
-    {
-        assert!(
-            code.contains(plain(line)),
-            "docs/write-a-stage.md shows a line that is not in the example: {line}"
-        );
+fn the_limiter_records_the_limited_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limit.toml");
+    let graph = fs::read_to_string(here().join("limit.toml")).unwrap();
+    let recording = folder.path().join("limited.sigmf-meta");
+    fs::write(&path, graph.replace("\"limited.sigmf-meta\"", &format!("'{}'", recording.display()))).unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_limiter")).arg(&path).current_dir(here().join("../..")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let samples = |path: &Path| -> Vec<i16> {
+        fs::read(path).unwrap().chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+    };
+    let heart = samples(&here().join("../data/ecg.sigmf-data"));
+    let expected: Vec<i16> = heart.iter().map(|&sample| sample.clamp(-200, 200)).collect();
+    assert_ne!(heart, expected);
+    assert_eq!(samples(&recording.with_extension("sigmf-data")), expected);
+}
+
+/// Checks that the pages show exactly the files compiled here, so that pasted code compiles.
+#[test]
+fn the_pages_quote_the_code() {
+    let stages = ["src/lib.rs", "src/rms.rs", "src/threshold.rs", "src/main.rs"];
+    for (page, files) in [("write-a-stage.md", &["src/bin/limiter.rs"][..]), ("stage-reference.md", &stages)] {
+        let text = fs::read_to_string(here().join("../../docs").join(page)).unwrap();
+        let mut code = HashSet::new();
+        for file in files {
+            let text_of_file = fs::read_to_string(here().join(file)).unwrap();
+            let shown = text_of_file.split("#[cfg(test)]").next().unwrap().trim_end();
+            assert!(text.contains(&format!("```rust\n{shown}\n```")), "docs/{page} lacks {file} as it is");
+            code.extend(text_of_file.lines().map(|line| plain(line).to_owned()));
+        }
+        let quoted = text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for line in quoted.flat_map(str::lines) {
+            assert!(code.contains(plain(line)), "docs/{page} shows a line that is not in the example: {line}");
+        }
     }
 }
 

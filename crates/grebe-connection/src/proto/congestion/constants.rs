@@ -3,7 +3,7 @@
 //! Sources: RFC 9002 (loss detection and probe timeouts), RFC 9438 (CUBIC), RFC 6817 (LEDBAT), the draft of
 //! BBR version 3 (draft-ietf-ccwg-bbr-06), Copa (Arun and Balakrishnan, NSDI 2018), and packet-train
 //! dispersion (Dovrolis, Ramanathan and Moore, IEEE/ACM Transactions on Networking, 2004). "Tables" are those
-//! of docs/benchmarks-transfer.md.
+//! of docs/benchmarks-transfer.md and docs/benchmarks-appendix.md.
 
 use crate::proto::wire::REPORT_INTERVAL_US_MAX;
 

@@ -1,16 +1,39 @@
-//! Limiter.
+//! A limiter, and a program that runs graph files with it. `docs/write-a-stage.md` explains both.
+#![forbid(unsafe_code)]
 
-use grebe_flow::{Context, Fault, Inputs, Kind, Outcome, Outputs, Ports, Site, Stage, StageError, Workspace};
+use std::path::Path;
+use std::process::ExitCode;
+
+use grebe_flow::{Cancel, Context, Error, Fault, GraphFile, Inputs, Kind, Outcome, Outputs, Ports, Site};
+use grebe_flow::{Stage, StageError, StageResult, Workspace};
 use grebe_frame::Batch;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+fn main() -> ExitCode {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "limit.toml".into());
+    if let Err(error) = run(Path::new(&path)) {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(path: &Path) -> Result<(), Error> {
+    let mut kinds = grebe_stages::kinds();
+    kinds.add::<Limit>();
+    let file = GraphFile::load(path, &kinds)?;
+    let graph = file.build(&kinds, &Cancel::default(), &mut |note| eprintln!("{note}"))?;
+    graph.start()?.wait()?;
+    Ok(())
+}
+
 /// Limits the magnitude of samples.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Limit {
+struct Limit {
     /// Maximum magnitude, in counts.
-    pub level: i16,
+    level: i16,
 }
 
 impl Kind for Limit {
@@ -35,12 +58,7 @@ struct LimitStage {
 }
 
 impl Stage for LimitStage {
-    fn process(
-        &mut self,
-        input: &mut Inputs,
-        output: &mut Outputs,
-        ctx: &mut Context,
-    ) -> Result<Outcome, StageError> {
+    fn process(&mut self, input: &mut Inputs, output: &mut Outputs, ctx: &mut Context) -> StageResult {
         let Some(batch) = self.pending.take().or_else(|| input.next()) else {
             return Ok(Outcome::WantsInput);
         };
