@@ -154,9 +154,25 @@ impl Metadata {
         let goes_on = segment.first_sample_index >= end_index;
         if goes_on {
             restate(&mut self.segments, &segment, self.sample_rate_hz);
+            self.describe_earlier(&segment);
         }
         self.annotations.interrupt(segment.position, goes_on.then_some(segment.first_sample_index));
         self.segments.push(segment);
+    }
+
+    /// Describes the captures before the first description that arrived, as far back as it applies: UDP senders repeat it
+    /// once a second.
+    fn describe_earlier(&mut self, arrived: &Captured) {
+        let Some(description) = &arrived.description else { return };
+        let mut next_index = arrived.first_sample_index;
+        for capture in self.segments.iter_mut().rev() {
+            let applies = (description.first_sample_index..=next_index).contains(&capture.first_sample_index);
+            if !applies || capture.description.is_some() {
+                return;
+            }
+            next_index = capture.first_sample_index;
+            capture.description = Some(description.clone());
+        }
     }
 
     /// Notes the description of the stream: the first one applies to all of it.

@@ -61,7 +61,18 @@ fn described(descriptions: &[Option<Arc<Description>>]) -> Vec<Batch> {
 }
 
 #[test]
-fn what_a_stream_says_is_written_where_sigmf_has_it_and_comes_back() {
+fn a_description_that_arrives_late_applies_to_earlier_samples_that_it_covers() {
+    for (applies_from, expected) in [(0, json!(100_000_000)), (100, json!(null))] {
+        let (folder, path) = scratch("x.sigmf-meta");
+        recorded(&path, &described(&[None, Some(tuned(applies_from, 100e6))]));
+        let meta_json = read_json(&folder.path().join("x_ch1.sigmf-meta"));
+        assert_eq!(meta_json["captures"][0]["core:frequency"], expected, "{meta_json}");
+        assert_eq!(meta_json["captures"][1]["core:frequency"], 100_000_000, "{meta_json}");
+    }
+}
+
+#[test]
+fn a_description_is_written_to_sigmfs_fields_and_read_back() {
     let (folder, path) = scratch("x.sigmf-meta");
     let (low, high) = (tuned(0, 100e6), tuned(250, 101e6));
     // The second one comes early, and holds from the middle of a frame on.
