@@ -135,6 +135,7 @@ impl Scheme for NamedStream {
             listens_on: options.listens_on,
             idle_timeout: options.idle_timeout,
             waits: options.waits,
+            open_timeout: options.open_timeout,
             cancel: options.cancel,
         };
         let source = NamedSource::open(self, reading, notify)?;

@@ -86,6 +86,17 @@ fn metadata(file: &Path) -> serde_json::Value {
 
 #[test]
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
+fn a_picture_of_a_name_that_nobody_announces_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (name, picture) = (name("nobody"), folder.path().join("x.png"));
+    let output = run(&["view", &name, "--png", picture.to_str().unwrap()]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("no producer announces {name}")) && !picture.exists(), "{said}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
 fn a_named_stream_is_listed_and_read_by_the_best_way_or_the_one_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let (name, memory) = (name("ways"), format!("shm://lab-ways-{}", std::process::id()));
@@ -165,7 +176,7 @@ fn a_sender_that_waits_for_a_reader_is_found_by_its_name_and_so_is_what_somebody
 
 #[test]
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
-fn what_processes_count_is_seen_by_the_streams_they_handle_and_goes_with_them() {
+fn counters_of_processes_are_listed_by_stream_and_vanish_with_them() {
     let folder = tempfile::tempdir().unwrap();
     let (name, file) = (name("counts"), folder.path().join("came.sigmf-meta"));
     let producer = Running::start(&["sg", "--rate", "100k", "--name", &name], &[]).says("announced as");
@@ -228,7 +239,7 @@ fn a_recording_comes_over_zenoh_as_it_was_sent() {
 
 #[test]
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
-fn a_producer_that_is_killed_disappears_and_one_that_returns_goes_on_behind_a_mark() {
+fn a_killed_producer_disappears_and_continues_after_a_mark_when_it_returns() {
     let folder = tempfile::tempdir().unwrap();
     let (name, file) = (name("returns"), folder.path().join("came.sigmf-meta"));
     let first = Running::start(&["sg", "--rate", "10k", "--name", &name], &[]).says("announced as");
@@ -275,7 +286,7 @@ fn without_an_end_a_key_is_an_error() {
 
 #[test]
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
-fn all_goes_through_a_router_where_there_is_one() {
+fn all_data_passes_through_a_given_router() {
     let folder = tempfile::tempdir().unwrap();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = folder.path().join("router.json5");
@@ -387,7 +398,7 @@ impl Site {
 
 #[test]
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
-fn who_may_not_cannot_and_is_told_so() {
+fn a_user_without_permission_is_refused_with_the_reason() {
     let Some(site) = Site::make() else { return };
     let _router = site.router();
     let (mast, look) = (site.path("mast.json5"), site.path("look.json5"));

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_comes_that_is_known_in_time() {
+    fn missing_datagrams_are_noticed_in_time() {
         let (here, there) = pair();
         assert_eq!(next_probe(&here, Instant::now()), None);
         there.send(&Nonce::random().probe()).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_sends_other_datagrams_does_not_keep_a_reader_waiting() {
+    fn foreign_datagrams_do_not_delay_a_reader() {
         let (here, there) = pair();
         let probe = Nonce::random();
         for datagram in [&b"x"[..], b"x", &probe.probe()] {

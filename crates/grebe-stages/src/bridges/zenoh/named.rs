@@ -54,8 +54,9 @@ pub(crate) struct Reading {
     pub(crate) samples: Option<u64>,
     pub(crate) listens_on: bool,
     pub(crate) idle_timeout: Option<Duration>,
-    /// Whether to wait for the announcement.
+    /// Whether to wait for the announcement, and for how long at most.
     pub(crate) waits: bool,
+    pub(crate) open_timeout: Option<Duration>,
     pub(crate) cancel: Cancel,
 }
 
@@ -119,7 +120,8 @@ impl NamedSource {
                 return Err(Error::Cancelled);
             }
             let (name, reach) = (source.from.name.to_string(), source.lab.looked_by());
-            if !source.reading.waits {
+            let is_late = |timeout| source.waits_since.elapsed() >= timeout;
+            if !source.reading.waits || source.reading.open_timeout.is_some_and(is_late) {
                 return Err(Error::Unannounced { name, reach });
             }
             source.check_idle()?;

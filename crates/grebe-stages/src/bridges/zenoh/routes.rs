@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_asked_for_where_they_come_from_another_network_or_are_wanted() {
+    fn datagrams_are_requested_across_networks_or_on_demand() {
         let routes = ["shm://adc", "udp://239.1.2.3:5000", "zenoh://grebe/data/a1/lab/adc"];
         let elsewhere = found("another".to_owned(), &routes);
         let of = |what: What, forced| {

@@ -110,7 +110,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "zenoh://adc",
             "zenoh://site/adc?policy=block&wait&reconnect",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("zenoh://", "not a Zenoh key"),
             ("zenoh://a/**", "not a Zenoh key"),

@@ -102,7 +102,7 @@ fn a_reader_gets_the_stream_and_its_end_once_it_says_what_came_to_its_address() 
 }
 
 #[test]
-fn nobody_has_a_stream_sent_to_somebody_else() {
+fn nobody_can_redirect_a_stream_to_another_host() {
     let (mut sending, victim, now) = (desk(HOUR), listening(), Instant::now());
     assert_eq!(sending.ask(&victim, now), Answer::Asked);
     assert_eq!(sending.go_on(Nonce::random(), now), Answer::Unknown);
@@ -138,7 +138,7 @@ fn a_reader_that_does_not_ask_again_gets_nothing_until_it_does() {
 }
 
 #[test]
-fn there_are_only_so_many_readers_and_those_that_are_silent_give_way() {
+fn the_number_of_readers_is_limited_and_silent_ones_give_way() {
     let (sending, now) = (desk(HOUR), Instant::now());
     let all: Vec<UdpSocket> = (0..READERS_MAX).map(|_| listening()).collect();
     for at in &all {
@@ -154,7 +154,7 @@ fn there_are_only_so_many_readers_and_those_that_are_silent_give_way() {
 }
 
 #[test]
-fn there_are_only_so_many_probes_whoever_asks() {
+fn the_number_of_address_probes_is_limited_for_all_readers() {
     let (sending, at, now) = (desk(HOUR), listening(), Instant::now());
     assert!((0..CLAIMS_MAX).all(|_| sending.ask(&at, now) == Answer::Asked));
     assert_eq!(sending.ask(&at, now), Answer::Full);
@@ -199,7 +199,7 @@ fn a_reader_that_takes_nothing_leaves_the_source_its_memory() {
 }
 
 #[test]
-fn there_are_as_many_readers_as_leave_the_source_memory() {
+fn readers_on_request_are_limited_by_the_source_memory() {
     for batches_in_flight in 8..200 {
         let Room { queue_batches, readers } = Room::of(batches_in_flight);
         assert!(queue_batches + readers <= batches_in_flight / 2, "{batches_in_flight}");
