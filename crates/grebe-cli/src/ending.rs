@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_the_disk_has_no_room_for_is_told_by_its_status() {
+    fn every_error_of_a_full_disk_has_its_exit_status() {
         let status = |kind: ErrorKind| {
             let written: io::Result<()> = Err(kind.into());
             exit_status(&written.context("cannot write x.png").unwrap_err())
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let error = anyhow::Error::msg("disk full").context("recorder: disk full").context("cannot record");
         assert_eq!(one_line(&error), "cannot record: recorder: disk full");
     }

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart_as_by_a_shell() {
+    fn words_are_split_as_by_a_shell() {
         assert_eq!(split(" sg  --wave 'a b.wav' \"\" x").unwrap(), ["sg", "--wave", "a b.wav", "", "x"]);
         assert!(split("sg 'open").is_err());
     }

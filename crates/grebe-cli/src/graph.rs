@@ -170,7 +170,7 @@ impl Pair {
         self.run_and_judge(command, "sent", as_json, |sender, ending| {
             if sender.own("refused").is_some_and(|sends| sends > 0) {
                 note!(
-                    "grebe: no program listened at {to}: start its reader first, or name another with --to"
+                    "grebe: at times no program listened at {to}: start its reader first, or name another with --to"
                 );
             }
             match to {

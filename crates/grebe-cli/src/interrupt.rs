@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_while_it_is_raised_is_called_once() {
+    fn a_handler_added_during_an_interrupt_is_called_once() {
         for _ in 0..2_000 {
             let interrupt: &'static Interrupt = Box::leak(Box::new(Interrupt::new()));
             let called = Arc::new(AtomicU64::new(0));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_kept_no_longer() {
+    fn finished_interrupt_handlers_are_released() {
         static INTERRUPT: Interrupt = Interrupt::new();
         let kept = Cancel::default();
         for cancel in [kept.clone(), Cancel::default(), Cancel::default()] {

@@ -9,7 +9,7 @@ pub enum Error {
     #[error("{what} is {got}: {must}")]
     Setting { what: &'static str, got: String, must: &'static str },
     /// Unknown waveform.
-    #[error("'{name}' {reason}")]
+    #[error("'{name}': {reason}")]
     Name { name: String, reason: String },
     /// Wrong shape of requested or given samples.
     #[error("{what}: {got} where {expected} is expected")]

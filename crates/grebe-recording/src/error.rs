@@ -9,10 +9,10 @@ pub(crate) use grebe_process::Error as ProcessError;
 #[allow(missing_docs, reason = "each message says what the fields of its variant are")]
 pub enum Error {
     /// A file cannot be opened, read or created.
-    #[error("cannot {action} {}: {source}{}", path.display(), what_to_do(source))]
+    #[error("cannot {action} {}: {source}{}", path.display(), what_to_do(source, path))]
     File { action: &'static str, path: PathBuf, source: io::Error },
     /// A file cannot be written any further.
-    #[error("cannot write {}: {source}{}{}", path.display(), what_to_do(source), what_is_good(*good_samples))]
+    #[error("cannot write {}: {source}{}{}", path.display(), what_to_do(source, path), what_is_good(*good_samples))]
     Write { path: PathBuf, source: io::Error, good_samples: u64 },
     /// A recording of this name is there already.
     #[error("{} exists already: choose another name, or remove it", path.display())]
@@ -99,15 +99,20 @@ fn size(bytes: u64) -> String {
 }
 
 /// The remedy for a system error whose own text does not name it.
-fn what_to_do(error: &io::Error) -> &'static str {
+fn what_to_do(error: &io::Error, path: &Path) -> String {
     #[cfg(unix)]
     if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
-        return "; this process may have no more: raise its limit, for example with ulimit -n 1024";
+        return "; this process may have no more: raise its limit, for example with ulimit -n 1024"
+            .to_owned();
     }
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => {
+    match (error.kind(), path.parent()) {
+        (io::ErrorKind::FileTooLarge, _) => {
             "; its file system (FAT has 4 GB) or this user's limit (ulimit -f) allows no larger one: record in parts (--rotate 2G)"
+                .to_owned()
         }
-        _ => "",
+        (io::ErrorKind::NotFound, Some(folder)) if !folder.as_os_str().is_empty() && !folder.exists() => {
+            format!("; the folder {} does not exist", folder.display())
+        }
+        _ => String::new(),
     }
 }

@@ -87,9 +87,10 @@ impl SampleFile {
             let encoding = headerless::encoding_to_write(to)?;
             if encoding.format != format {
                 let named = encoding.format;
-                let what = format!(
-                    "its name says {named}, but the samples are {format}: name it NAME.{format}, or convert them"
-                );
+                let converts = named.is_complex() == format.is_complex();
+                let or = if converts { format!(", or add --format {named}") } else { String::new() };
+                let what =
+                    format!("its name says {named}, but the samples are {format}: name it NAME.{format}{or}");
                 return Err(Error::Field { path: to.into(), what });
             }
             (encoding, Vec::new())
@@ -230,8 +231,9 @@ impl SampleFile {
         let refused = |what: String| Err(Error::Field { path: to.into(), what });
         match gaps {
             GapPolicy::Refuse if breaks > 0 => refused(format!(
-                "it cannot say where samples are missing, and {breaks} gaps are in the recording: let zeros stand for them \
-                 (--gaps zeros), close them (--gaps close), or write NAME.sigmf-meta"
+                "samples are missing at {breaks} place{}, which this kind of file cannot mark: fill them with zeros \
+                 (--gaps zeros), close them (--gaps close), or write NAME.sigmf-meta",
+                if breaks == 1 { "" } else { "s" }
             )),
             GapPolicy::Zeros if self.stream_count() > 1 => refused(format!(
                 "{} streams follow one another in the recording, and nothing says how long it was between them: close the gaps \

@@ -54,13 +54,13 @@ pub(crate) struct Annotate {
     /// Frequency range in Hz: 433.9M..434.1M.
     #[arg(long, value_name = "FROM..TO", help_heading = "Annotation", value_parser = units::band_hz, allow_hyphen_values = true)]
     pub(crate) band: Option<(f64, f64)>,
-    /// Label of the edited annotation; empty: none.
+    /// New label; an empty one removes it.
     #[arg(long, value_name = "TEXT", help_heading = "Annotation", requires = "edit")]
     pub(crate) label: Option<String>,
-    /// Comment; empty: none.
+    /// Comment; an empty one removes it.
     #[arg(long, value_name = "TEXT", help_heading = "Annotation")]
     pub(crate) comment: Option<String>,
-    /// Colour: #rrggbb; empty: none.
+    /// Colour: #rrggbb; an empty one removes it.
     #[arg(long, value_name = "COLOR", help_heading = "Annotation", value_parser = color)]
     pub(crate) color: Option<String>,
     /// List only annotations with these words in label or comment.

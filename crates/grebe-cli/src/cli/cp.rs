@@ -137,7 +137,7 @@ pub(crate) struct Routing {
     /// Maximum rate on the wire in bit/s: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::bits_per_s)]
     pub(crate) bwlimit: Option<f64>,
-    /// Share of a path that others use, too [default: fair].
+    /// Share of a path with other traffic [default: fair].
     #[arg(long, value_parser = units::choice(&MODES))]
     pub(crate) mode: Option<Mode>,
     /// Ignore the configuration file.

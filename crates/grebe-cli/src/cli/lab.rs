@@ -14,7 +14,7 @@ pub(crate) struct Lab {
     /// Both ends need it. Without it, and without a router, only streams of this machine are found. Environment: GREBE_SCOUT=1.
     #[arg(long, conflicts_with_all = ["router", "zenoh"])]
     pub(crate) scout: bool,
-    /// Zenoh routers, the first that answers: tcp/HOST:7447, tls/HOST:7447.
+    /// Zenoh routers; the first that answers is used: tcp/HOST:7447.
     ///
     /// Environment: GREBE_ROUTER.
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',', conflicts_with = "zenoh", value_parser = router)]

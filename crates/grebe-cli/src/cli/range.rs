@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_samples_are_told_apart() {
+    fn times_and_sample_counts_are_distinguished() {
         assert_eq!(extent("312300Sa"), Ok(Extent::Samples(312_300)));
         assert_eq!(extent("10ksa"), Ok(Extent::Samples(10_000)));
         assert_eq!(extent("90s"), Ok(Extent::Time(Duration::from_secs(90))));

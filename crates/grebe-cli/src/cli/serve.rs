@@ -46,7 +46,7 @@ pub(crate) struct Serve {
     /// Its holders may tune the receiver, set the generator, and save ranges of a ring.
     #[arg(long, conflicts_with = "stdio", help_heading = "Access")]
     pub(crate) control: bool,
-    /// Folder of the ring that records this stream, for saves [default: found].
+    /// Folder of the ring that records this stream, for saves [default: search].
     #[arg(long, value_name = "DIR", help_heading = "Ring")]
     pub(crate) ring: Option<PathBuf>,
     /// Length of a save [default: 20s].

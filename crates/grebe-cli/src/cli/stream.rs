@@ -79,12 +79,12 @@ pub(crate) struct Sg {
     /// Samples per second: 48k, 25M, 1G.
     #[arg(long, value_name = "RATE", default_value = "1M", help_heading = SIGNAL, value_parser = units::rate_hz)]
     pub(crate) rate: f64,
-    /// Waveform, one or one per channel; or a recording to repeat.
+    /// Waveform, one value or one per channel; or a recording to repeat.
     ///
     /// sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
     #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) wave: Vec<String>,
-    /// Frequency in Hz, one or one per channel [default: rate / 2500, doubling].
+    /// Frequency in Hz, one value or one per channel [default: rate / 2500, then doubled].
     #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) frequency: Vec<FrequencyHz>,
     /// Centre frequency to state in Hz: 433.92M; the samples stay the same.
@@ -105,13 +105,13 @@ pub(crate) struct Sg {
     /// Seed of noise and symbols.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = SIGNAL)]
     pub(crate) seed: u64,
-    /// Phase in degrees, one or one per channel.
+    /// Phase in degrees, one value or one per channel.
     #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) phase: Vec<f64>,
-    /// Amplitude as a fraction of full scale, one or one per channel [default: 0.8].
+    /// Amplitude as a fraction of full scale, one value or one per channel [default: 0.8].
     #[arg(long, value_name = "0..1", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) amplitude: Vec<f64>,
-    /// Offset as a fraction of full scale (-1 to 1), one or one per channel.
+    /// Offset as a fraction of full scale (-1 to 1), one value or one per channel.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) offset: Vec<f64>,
     /// End when standard input is closed, so that no generator outlives its starter.

@@ -33,7 +33,7 @@ pub(crate) struct Send {
     /// Maximum rate on the wire in bit/s: 20M, 1G.
     #[arg(long, value_name = "RATE", value_parser = units::bits_per_s)]
     pub(crate) bwlimit: Option<f64>,
-    /// Share of a path that others use, too.
+    /// Share of a path with other traffic.
     #[arg(long, default_value = "fair", value_parser = units::choice(&MODES))]
     pub(crate) mode: Mode,
     #[command(flatten)]

@@ -105,7 +105,7 @@ pub(crate) struct View {
     /// Memory for the history of all streams [default: 512M].
     #[arg(long, help_heading = "Picture", value_name = "BYTES", value_parser = units::size_bytes)]
     pub(crate) history: Option<usize>,
-    /// Folder of the ring that records this stream, for the key ! [default: found].
+    /// Folder of the ring that records this stream, for the key ! [default: search].
     #[arg(long, help_heading = "Ring", value_name = "DIR", conflicts_with = "png")]
     pub(crate) ring: Option<PathBuf>,
     /// Length that the key ! saves [default: 20s].

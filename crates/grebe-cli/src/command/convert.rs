@@ -115,9 +115,10 @@ impl Work {
                 Err(Usage("--rate belongs to a band: add --center and --bandwidth, or --box".to_owned())
                     .into())
             }
-            (Some(_), None) => {
-                Err(Usage("--center needs the width of the band: add --bandwidth".to_owned()).into())
-            }
+            (Some(_), None) => Err(Usage(
+                "--center needs the width of the band: add --bandwidth, such as --bandwidth 200k".to_owned(),
+            )
+            .into()),
             (None, Some(_)) => {
                 Err(Usage("--bandwidth needs the middle of the band: add --center".to_owned()).into())
             }

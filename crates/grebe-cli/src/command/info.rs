@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Info) -> Result<Ending> {
     Ok(ending)
 }
 
-/// What a large compressed file says without being unpacked.
+/// Facts of a large compressed file, without unpacking it.
 fn report_packed(path: &Path, bytes: u64, json: bool) -> Result<()> {
     let kind = SampleFile::format_name(path);
     let note = format!(

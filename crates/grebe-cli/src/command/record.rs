@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_ring_costs_is_told_in_sizes_that_disks_are_sold_in() {
+    fn the_cost_of_a_ring_is_in_decimal_sizes() {
         let part = Rotate::After(Duration::from_millis(112_500));
         let plan = RingPlan { part, parts: 16, disk_bytes: 1_710_000_000_000, bytes_s: 800e6 };
         assert_eq!(

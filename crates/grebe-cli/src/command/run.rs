@@ -27,6 +27,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use grebe_flow::{Error, GraphFile, KindInfo, Kinds, Ports};
+use grebe_recording::SampleFile;
 use serde_json::{Map, Value};
 
 use crate::cli::{Check, Run};
@@ -81,6 +82,12 @@ pub(crate) fn run(options: &Run) -> Result<Ending> {
 
 /// Parses the file. Errors are shown at their places, before a summary.
 fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
+    if SampleFile::format_name(path).is_some() {
+        let file = path.display();
+        return Err(
+            Usage(format!("{file} is a recording, not a graph file: see grebe view, grebe play")).into()
+        );
+    }
     match GraphFile::load(path, kinds) {
         Err(Error::Mistakes(mistakes)) => {
             // The renderer escapes control characters itself.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exported_reads_back_with_its_gaps_and_triggers() {
+    fn an_export_reads_back_with_gaps_and_triggers() {
         let folder = tempfile::tempdir().unwrap();
         let values =
             |first: u64, length: i16| (0..length).map(|n| n * 3 + first as i16).collect::<Vec<i16>>();

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_memory_no_longer_has_is_found_in_the_ring_and_at_their_joint() {
+    fn events_older_than_the_memory_are_found_in_the_ring_and_at_the_boundary() {
         let folder = tempfile::tempdir().unwrap();
         let link = scope(10_000, 200);
         let held = link.reader().read(0..0, || true).unwrap().held;
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_of_a_stream_is_found_and_one_that_nobody_looked_at_is_none() {
+    fn a_gap_of_a_stream_is_found_and_unsearched_samples_are_not_a_gap() {
         let (mut feed, link) = ScopeFeed::new(1 << 20);
         for (sequence, first_sample_index) in [(0, 0), (1, 500), (3, 1500), (4, 2000)] {
             let header = Header {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_last_and_what_is_on_the_screen_are_kept_to_the_sample() {
+    fn the_last_seconds_and_the_shown_range_are_saved_to_the_sample() {
         let folder = tempfile::tempdir().unwrap();
         let keeper = ring(folder.path());
         let (said, samples) = kept(&keeper, KeptStretch::Last);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_said() {
+    fn an_impossible_save_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let keeper = keeper_of(folder.path(), 1_000);
         let (said, _) = kept(&keeper, KeptStretch::Last);

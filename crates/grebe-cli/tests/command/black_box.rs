@@ -149,7 +149,7 @@ fn a_recorder_ends_after_its_duration_although_something_else_looks_at_the_strea
 }
 
 #[test]
-fn a_ring_forgets_its_oldest_parts_and_a_stretch_is_kept_of_what_there_is() {
+fn a_ring_drops_its_oldest_parts_and_saves_the_existing_range() {
     let (folder, made) = (folder(), made());
     let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "4s"]);
     recorder.wait_until(|parts| parts.last().is_some_and(|last| number(last) >= 7));
@@ -183,7 +183,7 @@ fn a_ring_forgets_its_oldest_parts_and_a_stretch_is_kept_of_what_there_is() {
 }
 
 #[test]
-fn what_is_still_to_come_is_waited_for_and_saves_may_overlap() {
+fn a_save_waits_for_future_samples_and_saves_may_overlap() {
     let (folder, made) = (folder(), made());
     let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "4s"]);
     recorder.wait_until(|parts| parts.len() >= 2);
@@ -223,7 +223,7 @@ fn what_is_still_to_come_is_waited_for_and_saves_may_overlap() {
 }
 
 #[test]
-fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
+fn a_ring_of_a_killed_recorder_can_be_saved_and_continued() {
     let (folder, made) = (folder(), made());
     let mut recorder = Recorder::start(SAWS, folder.path(), &["--ring", "4s"]);
     recorder.wait_until(|parts| parts.len() >= 3);
@@ -249,7 +249,7 @@ fn a_ring_whose_recorder_was_killed_is_saved_from_and_gone_on_with() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused_with_words() {
+fn an_impossible_save_is_refused_with_the_reason() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let refused = |arguments: &[&str], status: i32, words: &str| {
@@ -258,7 +258,7 @@ fn what_cannot_be_kept_is_refused_with_words() {
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");
     };
-    refused(&["save", &at("nothing"), "--last", "1s"], 1, "holds no sample of a ring");
+    refused(&["save", &at("nothing"), "--last", "1s"], 1, "is not a folder");
     refused(&["save", &at("nothing")], 2, "--last");
     refused(&["record", "synth:", &at("x.sigmf-meta"), "--ring", "1m"], 1, "a ring is a folder");
     refused(&["record", "synth:", &at("x"), "--ring", "2s"], 2, "give 4s or more");
@@ -325,7 +325,7 @@ fn saves(ring: &Path, kind: &str) -> Vec<SampleFile> {
 }
 
 #[test]
-fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
+fn a_range_around_each_event_is_saved_and_annotated() {
     let folder = folder();
     let (source, samples) = eventful(folder.path());
     let check = |file: &mut SampleFile| {
@@ -375,7 +375,7 @@ fn a_stretch_is_kept_around_what_happens_and_says_what_that_was() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_scope_finds_the_ring_of_its_stream_by_itself() {
+fn a_scope_finds_the_ring_of_its_stream() {
     use std::io::{Read, Write};
 
     let folder = folder();

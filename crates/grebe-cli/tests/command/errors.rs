@@ -32,8 +32,14 @@ fn wrong_usage_is_two() {
     refused(&["sg", "--to", "http://x:1"], 2, &["unknown kind of stream"]);
     refused(&["sg", "--to", "tcp://x:1"], 2, &["add format="]);
     refused(&["sg", "--to", "udp://127.0.0.1"], 2, &["has no port"]);
-    refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["port"]);
-    refused(&["sg", "--wave", "wobble"], 2, &["'wobble'", "unknown waveform"]);
+    refused(&["sg", "--to", "udp://127.0.0.1:99999"], 2, &["invalid port: give a number up to 65535"]);
+    refused(&["sg", "--wave", "wobble"], 2, &["'wobble': unknown waveform; use sine"]);
+    refused(&["run", "take.sigmf-meta"], 2, &["is a recording, not a graph file"]);
+    refused(
+        &["convert", "x.cf32", "y.wav", "--center", "1M"],
+        2,
+        &["add --bandwidth, such as --bandwidth 200k"],
+    );
     refused(&["sg", "--datagram-size", "10"], 2, &["datagram size is 10: give 80 to 65507"]);
     refused(&["sg", "--datagram-size", "66000"], 2, &["datagram size is 66000"]);
     refused(&["sg", "--frequency", "900k", "--rate", "1M"], 2, &["frequency"]);
@@ -65,7 +71,7 @@ fn wrong_usage_is_two() {
 }
 
 #[test]
-fn negative_numbers_are_values_and_what_is_wrong_with_them_is_said() {
+fn negative_numbers_are_values_and_their_errors_are_explained() {
     refused(&["sg", "--rate", "-5k"], 2, &["'-5k'", "give a rate above 0"]);
     refused(&["sg", "--frequency", "-5"], 2, &["frequency is -5", "give 0 to half"]);
     refused(&["sg", "--duration", "-1s"], 2, &["'-1s'", "--duration"]);
@@ -73,7 +79,7 @@ fn negative_numbers_are_values_and_what_is_wrong_with_them_is_said() {
 }
 
 #[test]
-fn what_cannot_be_had_is_one() {
+fn an_unavailable_resource_is_one_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -89,7 +95,11 @@ fn what_cannot_be_had_is_one() {
     }
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing was written");
     refused(&["sg", "--to", "udp://no-such-host.invalid:5000"], 1, &["no-such-host.invalid"]);
-    refused(&["record", "udp://127.0.0.1:0", &path("none/a.sigmf-meta")], 1, &["cannot create"]);
+    refused(
+        &["record", "udp://127.0.0.1:0", &path("none/a.sigmf-meta")],
+        1,
+        &["cannot create", "none does not exist"],
+    );
     refused(&["play", &path("missing.wav")], 1, &["missing.wav"]);
     refused(&["record", "synth:", &path("out.wav")], 1, &["out.wav", "name it NAME.sigmf-meta"]);
     assert!(!folder.path().join("out.wav.sigmf-meta").exists());
@@ -109,6 +119,7 @@ fn what_cannot_be_had_is_one() {
         &["cannot open", "nosuch.csv: No such file"],
     );
     refused(&["demo", &path("missing.wav")], 1, &["missing.wav"]);
+    refused(&["play", &path("none/x.wav")], 1, &["cannot open", "the folder", "none does not exist"]);
     let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["cut.wav", "empty.wav", "half.sigmf-meta", "no.sigmf"], "nothing half-written is left");
@@ -189,7 +200,7 @@ fn samples_that_a_sink_refuses_are_not_called_sent() {
 }
 
 #[test]
-fn a_source_that_gives_nothing_is_told_of_once() {
+fn a_source_without_samples_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     let waiting = crate::support::Listener::record(&file, &["--idle-timeout", "3s"]);

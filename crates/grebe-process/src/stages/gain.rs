@@ -18,10 +18,10 @@ use crate::per_channel::PerChannel;
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
-    /// Gain, one or one per channel.
+    /// Gain, one value or one per channel.
     #[serde(default = "unity")]
     pub gain: PerChannel<f64>,
-    /// Offset after the gain, in units of the samples (i16: -32768 to 32767), one or one per channel.
+    /// Offset after the gain, in units of the samples (i16: -32768 to 32767), one value or one per channel.
     #[serde(default = "zero")]
     pub offset: PerChannel<f64>,
 }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_holds_is_copied_counted_and_left_as_it_was() {
+    fn gain_copies_and_counts_a_shared_batch_and_leaves_it_unchanged() {
         let gain = Gain { gain: vec![2.0].into(), offset: zero() };
         let mut bench = StageBench::new(GainStage::new(&gain)).unwrap();
         for batch in stream(2, &[(0, 10), (10, 10)]) {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_of_one_hands_on_what_came() {
+    fn a_gain_of_one_passes_batches_unchanged() {
         let mut bench = StageBench::new(GainStage::new(&Gain { gain: unity(), offset: zero() })).unwrap();
         let batch = stream(1, &[(0, 10)]).remove(0);
         let held = batch.clone();

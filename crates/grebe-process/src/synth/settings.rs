@@ -25,14 +25,14 @@ pub struct Synth {
     pub format: Format,
     /// Samples per second and channel.
     pub rate: RateHz,
-    /// Waveform, one or one per channel: sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
+    /// Waveform, one value or one per channel: sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
     pub wave: PerChannel<WaveName>,
-    /// Frequency in Hz, one or one per channel; by default 1/2500 of the rate, doubled from channel to channel. May be negative for
+    /// Frequency in Hz, one value or one per channel; by default 1/2500 of the rate, doubled from channel to channel. May be negative for
     /// complex formats.
     pub frequency: Option<PerChannel<FrequencyHz>>,
     /// Centre frequency to state, in Hz: the frequency on the air that 0 Hz stands for. The samples stay the same.
     pub center: Option<FrequencyHz>,
-    /// Second frequency of two_tone, one or one per channel; by default 1.25 times the first.
+    /// Second frequency of two_tone, one value or one per channel; by default 1.25 times the first.
     pub second: Option<PerChannel<FrequencyHz>>,
     /// Symbols per second of qpsk; by default an eighth of the rate.
     pub symbol_rate: Option<RateHz>,
@@ -42,11 +42,11 @@ pub struct Synth {
     pub snr: Option<f64>,
     /// Seed of noise and symbols.
     pub seed: u64,
-    /// Phase in degrees, one or one per channel.
+    /// Phase in degrees, one value or one per channel.
     pub phase: PerChannel<f64>,
-    /// Amplitude as a fraction of full scale, one or one per channel; of gaussian and qpsk, 4 times the RMS.
+    /// Amplitude as a fraction of full scale, one value or one per channel; of gaussian and qpsk, 4 times the RMS.
     pub amplitude: PerChannel<f64>,
-    /// Offset as a fraction of full scale, one or one per channel.
+    /// Offset as a fraction of full scale, one value or one per channel.
     pub offset: PerChannel<f64>,
     /// Ends after this many samples per channel.
     pub samples: Option<Count>,

@@ -73,7 +73,10 @@ impl Parts {
             parts.refresh();
         }
         if parts.parts.is_empty() {
-            let what = "holds no sample of a ring yet: name the folder that grebe record --ring writes into";
+            let what = match folder.is_dir() {
+                true => "holds no sample of a ring yet: name the folder that grebe record --ring writes into",
+                false => "is not a folder: name the folder that grebe record --ring writes into",
+            };
             return Err(Error::Content { path: folder.into(), what: what.to_owned() });
         }
         Ok(parts)

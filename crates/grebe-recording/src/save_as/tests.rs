@@ -123,15 +123,16 @@ fn raw_samples_come_back_and_what_a_file_cannot_hold_is_refused() {
     assert_eq!(std::fs::read(place("x.s16")).unwrap(), expected);
     for (from, to, says) in [
         ("whole.sigmf-meta", "x.s16", "exists already"),
-        (
-            "whole.sigmf-meta",
-            "x.cf32",
-            "its name says cf32, but the samples are i16: name it NAME.i16, or convert them",
-        ),
+        ("whole.sigmf-meta", "x.cf32", "its name says cf32, but the samples are i16: name it NAME.i16"),
+        ("whole.sigmf-meta", "x.f32", "name it NAME.i16, or add --format f32"),
         ("whole.sigmf-meta", "x.cf64", "no stream has such samples"),
         ("whole.sigmf-meta", "y.i16?rate=1", "remove them"),
-        ("gap.sigmf-meta", "x.wav", "1 gaps are in the recording: let zeros stand for them"),
-        ("gap.sigmf-meta", "x.i16", "1 gaps are in the recording"),
+        (
+            "gap.sigmf-meta",
+            "x.wav",
+            "samples are missing at 1 place, which this kind of file cannot mark: fill them with zeros",
+        ),
+        ("gap.sigmf-meta", "x.i16", "samples are missing at 1 place, "),
         (
             "c.sigmf-meta",
             "x.wav",
@@ -213,7 +214,7 @@ proptest! {
 
     /// Samples survive the conversion from each kind of file to each other and back.
     #[test]
-    fn there_and_back_among_all_kinds_of_files_the_samples_are_the_same(
+    fn conversions_between_all_kinds_and_back_keep_every_sample(
         number in 0usize..10, channels in prop_oneof![1usize..=3, Just(9)], length in 1usize..50, seed in any::<u8>(),
     ) {
         let format = grebe_frame::SampleFormat::ALL[number];
@@ -276,7 +277,7 @@ proptest! {
     /// The disk fills up repeatedly: each run continues where the last one stopped, and the result equals
     /// that of one run.
     #[test]
-    fn what_was_interrupted_goes_on_and_makes_the_same_file(
+    fn an_interrupted_conversion_resumes_and_makes_the_same_file(
         kind in prop::sample::select(vec!["wav", "npy", "i16", "csv"]),
         channels in 1usize..=3,
         rooms in prop::collection::vec(1u64..4_000_000, 1..4),
@@ -385,7 +386,7 @@ fn a_large_recording_has_its_summary_when_it_takes_its_place() {
 }
 
 #[test]
-fn a_recording_takes_its_place_when_it_is_whole_and_what_was_there_goes() {
+fn a_whole_recording_replaces_the_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     std::fs::write(place("a.i16"), [1, 0, 2, 0, 3, 0, 4, 0]).unwrap();

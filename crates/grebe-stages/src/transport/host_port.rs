@@ -47,7 +47,7 @@ impl HostPort {
         if host.contains(|c: char| c.is_whitespace() || "/?#@".contains(c)) {
             return Err("has an invalid host".to_owned());
         }
-        let port = port.parse::<u16>().map_err(|_| "has a port that is not a number of 0..=65535")?;
+        let port = port.parse::<u16>().map_err(|_| "has an invalid port: give a number up to 65535")?;
         Ok(HostPort::new(host, port))
     }
 

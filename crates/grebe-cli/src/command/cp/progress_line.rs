@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_needs_no_count_and_no_name_and_totals_that_grow_say_so() {
+    fn one_file_has_no_count_or_name_and_growing_totals_say_scanning() {
         let (one, long) = (Figures { files_found: 1, ..figures() }, file("large.bin"));
         assert_eq!(line(&one, Some(&long)).whole(), " 56 %  28.1 of 50 GB  97.6 Mbit/s  29:50 left");
         let scanning = Figures { is_scanned: false, bytes_done: 980_000, files_done: 12, ..figures() };

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_of_a_recording_stands_for_all_of_it() {
+    fn one_file_of_a_recording_selects_all_its_files() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let names = [

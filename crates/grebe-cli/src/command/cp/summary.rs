@@ -33,7 +33,7 @@ pub(super) fn summary(whole: &Summary<'_>, seconds: f64) -> Vec<String> {
         (true, count) => {
             format!("would copy {}, {}, to {destination}", files(count), size(outcome.bytes_copied))
         }
-        (false, 0) => format!("nothing to copy to {destination}, in {seconds:.1} s"),
+        (false, 0) => format!("nothing new for {destination}, in {seconds:.1} s"),
         (false, count) => {
             let copied = format!("copied {}, {}", files(count), size(outcome.bytes_copied));
             format!("{copied}, to {destination} in {seconds:.1} s")
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_moved_is_said_apart_and_makes_no_rate() {
+    fn bytes_that_did_not_travel_are_listed_separately_and_not_in_the_rate() {
         let sparse = Outcome {
             files_copied: 1,
             bytes_copied: 10_000_000_000,

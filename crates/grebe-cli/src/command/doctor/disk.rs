@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_safe_is_by_the_slowest_second_and_what_was_not_seen_is_said() {
+    fn the_safe_rate_follows_the_slowest_second_and_unmeasured_caches_are_named() {
         let report = DiskReport {
             method: WriteMethod::IoUring,
             is_direct: true,

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says_of_its_caches_is_believed() {
+    fn the_systems_cache_sizes_are_used() {
         let cpus = tempfile::tempdir().unwrap();
         let path = cpus.path().to_str().unwrap();
         assert_eq!(shares_a_cache(path), None);

@@ -298,7 +298,7 @@ mod tests {
     "#;
 
     #[test]
-    fn what_edges_need_is_known_from_the_sources_on_and_added_up_for_each_way() {
+    fn rates_of_edges_follow_from_the_sources_and_add_up_per_route() {
         let cut = cut(GRAPH);
         let need = |is_it: fn(&CutEdge) -> bool| {
             Carries::needed(cut.links.iter().filter(|link| is_it(link)), String::new())
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_little_is_said_with_both_numbers_and_what_to_do() {
+    fn insufficient_memory_is_an_error_with_both_numbers_and_a_remedy() {
         let cut = cut(GRAPH);
         let to_big = cut.links.iter().filter(|link| link.to == 1);
         let mut way = Carries::needed(to_big, "the route to big".to_owned()).unwrap();

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_nothing_is_measured_from_its_first_piece_on() {
+    fn the_length_of_an_unknown_line_counts_from_its_first_piece() {
         let mut meter = FillMeter::default();
         assert_eq!(meter.take(&words(&ToHost::Build)), None);
         for bytes in [1, 100_000] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn lines_between_hosts_round_trip() {
         let terms = Terms { via: Via::Tcp, mode: Mode::Fair, limit_bits_per_s: Some(2e6) };
         for said in [
             ToHost::Clock(7),

@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_at_both_ends_first_is_taken() {
+    fn the_first_route_that_both_ends_have_is_taken() {
         let mut meeting = Meeting::new();
         assert_eq!(meeting.outcome(false), None);
         meeting.reached[0] = Some(None);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_host_is_set_to_holds_for_both() {
+    fn a_setting_of_one_host_applies_to_both() {
         for (one, other, via) in [
             (Via::Auto, Via::Auto, Some(Via::Auto)),
             (Via::Auto, Via::Tcp, Some(Via::Tcp)),

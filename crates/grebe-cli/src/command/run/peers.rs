@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_find_each_other_and_that_the_way_broke_is_told_at_both() {
+    fn two_hosts_connect_and_both_report_a_broken_route() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Tcp, false);
         mast.handle(ToHost::FillPeer { peer: 1, bytes: 100_000 });
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_at_last_arrives_before_a_host_is_done() {
+    fn the_last_lines_of_a_host_arrive_before_it_is_done() {
         let [mut mast, mut store] = hosts();
         join([&mut mast, &mut store], 1, Via::Udp, false);
         mast.handle(ToHost::FillPeer { peer: 1, bytes: 3 << 20 });

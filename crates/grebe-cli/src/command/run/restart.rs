@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_told_once() {
+    fn a_reason_is_reported_once() {
         let mut restart_state = RestartState::of(None);
         assert!(
             restart_state.is_news("no route")

@@ -44,7 +44,7 @@ mod tests {
     const STEP: Duration = Duration::from_millis(20);
 
     #[test]
-    fn silence_is_told_once_and_so_is_its_end() {
+    fn silence_and_its_end_are_reported_once() {
         let mut now = Instant::now();
         let mut silence_detector = SilenceDetector::new(now);
         let mut silence = Duration::ZERO;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_asleep_has_not_heard_silence() {
+    fn time_asleep_does_not_count_as_silence() {
         let mut now = Instant::now();
         let mut silence_detector = SilenceDetector::new(now);
         now += 10 * DEAD_AFTER;

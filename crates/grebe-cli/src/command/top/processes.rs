@@ -159,13 +159,13 @@ mod tests {
     use crate::command::top::table::tests::viewer;
 
     #[test]
-    fn processes_are_asked_for_by_id_or_name() {
+    fn processes_are_selected_by_id_or_name() {
         assert!(is_selected("42", 42, "sg") && is_selected("sg", 42, "sg") && is_selected("sg", 42, "sg-2"));
         assert!(!is_selected("4", 42, "sg") && !is_selected("sg", 42, "sgx") && !is_selected("s", 42, "sg"));
     }
 
     #[test]
-    fn those_of_the_lab_are_asked_for_by_streams_or_by_their_host() {
+    fn processes_of_the_lab_are_selected_by_stream_or_host() {
         let report = viewer(42).watched.report.unwrap();
         let told = HostReport { host: "mast3".into(), streams: vec!["lab/adc".into()], report };
         for (pattern, is_meant) in [

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_any_size_and_says_the_most_important_in_eighty_columns() {
+    fn the_screen_fits_any_size_and_80_columns_show_the_essentials() {
         let mut screen = Screen::default();
         screen.take(vec![viewer(42)]);
         for (width, height) in [(1, 1), (3, 2), (20, 5), (80, 24), (200, 60)] {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn with_nobody_there_it_says_how_to_start_one() {
+    fn without_processes_top_says_how_to_start_one() {
         let mut screen = Screen { nobody: "no grebe process runs".to_owned(), ..Screen::default() };
         screen.take(Vec::new());
         assert!(picture(&mut screen, 80, 10).contains("no grebe process runs"));

@@ -316,7 +316,7 @@ grebe view  process 42  running for 12 s
     }
 
     #[test]
-    fn one_of_another_host_says_where_it_is_and_what_it_handles() {
+    fn a_process_of_another_host_shows_its_host_and_streams() {
         let lab = InLab { host: "mast3".into(), streams: vec!["lab/adc".into(), "lab/gps".into()] };
         let text = plain(&[Process { lab: Some(lab), ..viewer(42) }]);
         assert!(
@@ -326,7 +326,7 @@ grebe view  process 42  running for 12 s
     }
 
     #[test]
-    fn a_process_that_says_nothing_is_told_from_one_that_is_gone() {
+    fn a_silent_process_is_distinguished_from_a_dead_one() {
         let watched = Watched { report: None, silent_for: Duration::from_secs(9), ..viewer(7).watched };
         let silent = Process { lab: None, watched };
         let text = plain(&[silent]);
