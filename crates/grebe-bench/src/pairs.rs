@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_measured_first_changes_from_pair_to_pair() {
+    fn the_order_of_measurement_alternates_between_pairs() {
         let order = std::cell::RefCell::new(String::new());
         let mark = |letter: char| {
             order.borrow_mut().push(letter);

@@ -151,7 +151,7 @@ fn over_an_emulator_real_processes_transfer_and_no_namespace_stays() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said() {
+fn invalid_bench_options_are_errors() {
     let refused = |arguments: &[&str], status: i32, says: &str| {
         let output = run(arguments);
         let said = text(&output.stderr);

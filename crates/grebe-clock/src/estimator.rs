@@ -293,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_touches_first_is_kept() {
+    fn the_hull_keeps_the_points_that_a_line_touches() {
         let points = vec![(0.0, 1.0), (1.0, 5.0), (2.0, 0.5), (3.0, 0.7), (4.0, 3.0), (3.0, 9.0)];
         assert_eq!(hull(points.clone(), 1.0), [(0.0, 1.0), (2.0, 0.5), (3.0, 0.7), (4.0, 3.0)]);
         assert_eq!(hull(points, -1.0), [(0.0, 1.0), (1.0, 5.0), (3.0, 9.0), (4.0, 3.0)]);
     }
 
     #[test]
-    fn what_cannot_be_is_left_out() {
+    fn impossible_measurements_are_ignored() {
         let mut estimator = Estimator::default();
         estimator.add(Echo { sent_ns: 10, received_ns: 5, replied_ns: 4, returned_ns: 20 });
         estimator.add(Echo { sent_ns: 10, received_ns: 5, replied_ns: 5, returned_ns: 9 });

@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read_and_nothing_else(number: u64, received_ns: u64, replied_ns: u64, clock: u64, at in 0..MESSAGE_BYTES, flip in 1_u8..) {
+        fn clock_messages_round_trip_and_other_bytes_are_refused(number: u64, received_ns: u64, replied_ns: u64, clock: u64, at in 0..MESSAGE_BYTES, flip in 1_u8..) {
             let answer = Answer { number, received_ns, replied_ns, clock };
             let bytes = answer.encode();
             prop_assert_eq!(Answer::decode(&bytes), Some(answer));

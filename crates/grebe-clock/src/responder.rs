@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_answers_than_a_bound() {
+    fn the_number_of_answers_is_bounded() {
         let mut allowance = Allowance { left: PER_S, since: Instant::now() };
         let began = Instant::now();
         let given = (0..10 * PER_S).filter(|_| allowance.take()).count();

@@ -149,7 +149,7 @@ fn a_thousand_links_together_hold_nearly_always() {
 }
 
 #[test]
-fn a_lan_is_known_to_less_than_50_us_and_told_now_and_then() {
+fn on_a_lan_clocks_agree_within_50_us_and_are_reported_now_and_then() {
     let link = Link {
         seed: 1,
         offset_ms: 37.0,

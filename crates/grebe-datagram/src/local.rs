@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_tcp_has_is_left_where_any_will_do() {
+    fn any_port_skips_those_that_tcp_uses() {
         let taken = listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let taken = taken.local_addr().unwrap();
         let ports = [taken.port(), taken.port(), 0];

@@ -217,7 +217,7 @@ fn signals_neither_end_nor_shorten_a_wait() {
 }
 
 #[test]
-fn the_kernels_time_of_arrival_is_told_on_request() {
+fn the_kernels_arrival_time_is_available_on_request() {
     if is_emulated() {
         return;
     }
@@ -238,7 +238,7 @@ fn the_kernels_time_of_arrival_is_told_on_request() {
 }
 
 #[test]
-fn multicast_is_joined_and_heard() {
+fn a_multicast_group_is_joined_and_received() {
     if is_emulated() {
         return;
     }
@@ -265,7 +265,7 @@ fn a_granted_buffer_is_read_back() {
 }
 
 #[test]
-fn a_sender_without_a_receiver_is_refused_and_goes_on() {
+fn a_sender_without_a_receiver_continues_after_refusals() {
     let (receiver, mut sender) = pair(&short());
     drop(receiver);
     let data = vec![1_u8; 1_400];

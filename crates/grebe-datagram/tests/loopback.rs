@@ -192,7 +192,7 @@ fn a_dropped_batch_is_sent() {
 }
 
 #[test]
-fn a_slot_that_is_too_small_is_told() {
+fn a_slot_that_is_too_small_is_reported() {
     for batch in [true, false] {
         let options = Options { batch, gso: false, gro: false, slots: 2, ..Options::default() };
         let mut receiver = Receiver::bind(loopback(true), &options).unwrap();

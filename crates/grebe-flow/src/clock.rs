@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_runs_backwards() {
+    fn monotonic_ns_never_runs_backwards() {
         let stamps: Vec<u64> = (0..1000).map(|_| monotonic_ns()).collect();
         assert!(stamps.windows(2).all(|pair| pair[0] <= pair[1]) && stamps[0] > 0);
     }

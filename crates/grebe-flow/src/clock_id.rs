@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_stays_what_it_is_and_parts_tell_apart() {
+    fn the_clock_id_is_constant_and_differs_between_hosts() {
         assert_eq!(clock_id(), clock_id());
         assert_ne!(of_process(), of_process());
         assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]));

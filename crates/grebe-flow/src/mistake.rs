@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_serde_says_of_a_value_becomes_plain() {
+    fn serdes_messages_become_plain_words() {
         for (said, plain) in [
             ("invalid value: integer `-1`, expected u64", "-1: give a whole number from 0 on"),
             ("invalid type: floating point `1.5`, expected i32", "1.5: give a whole number"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_near() {
+    fn the_intended_word_is_suggested() {
         let known = ["gain", "synth", "drop_oldest"];
         let meant = |written| nearest(written, known.into_iter());
         assert_eq!(meant("gian"), Some("gain"));

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_stays_short() {
+    fn quantities_are_written_short() {
         let rates = [48e3, 1.5e9, 360.0, 44_100.0, 0.1].map(|hz| RateHz(hz).to_string());
         assert_eq!(rates, ["48k", "1.5G", "360", "44.1k", "0.1"]);
         assert_eq!([0, 999, 10_000, 2_500_000].map(|n| Count(n).to_string()), ["0", "999", "10k", "2500k"]);
@@ -311,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(count: u64, size: usize, nanos in 0..1u64 << 50, hz in 1e-3..1e12f64) {
+        fn quantities_round_trip(count: u64, size: usize, nanos in 0..1u64 << 50, hz in 1e-3..1e12f64) {
             prop_assert_eq!(Count(count).to_string().parse(), Ok(Count(count)));
             let size = SizeBytes(size);
             prop_assert_eq!(size.to_string().parse(), Ok(size));

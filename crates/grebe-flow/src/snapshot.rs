@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_is_added_and_states_are_those_of_now() {
+    fn earlier_counts_are_added_and_states_are_current() {
         let before = Snapshot { at_ns: 1, stages: vec![stage("disk", 5, 2)], queues: vec![queue(5, 3)] };
         let now = Snapshot { at_ns: 2, stages: vec![stage("disk", 7, 1)], queues: vec![queue(7, 2)] };
         let all = now.after(&before);

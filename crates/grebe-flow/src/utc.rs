@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_again_where_the_wall_clock_was_set_and_not_before() {
+    fn the_clock_is_stated_again_only_after_the_wall_clock_was_set() {
         let mut clock = UtcClock::default();
         let first = at(5, 1_000_000_000, Some(40_000));
         assert_eq!(clock.look(5, first), Some(first));

@@ -141,7 +141,7 @@ async fn a_future_that_is_given_up_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_task_that_stands_still_holds_up_nobody_where_its_queue_drops() {
+async fn a_stalled_task_delays_nobody_if_its_queue_drops() {
     let mut graph = Graph::new();
     let source = graph.add("source", counting(1_000));
     let mut newest = graph.connect_async(source, "newest", QueueOptions::drop_oldest(4));
@@ -228,7 +228,7 @@ async fn a_node_of_another_graph_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn it_is_a_stream_for_whoever_combines_streams() {
+async fn an_async_end_implements_stream() {
     let (running, mut batches) = to_a_task(counting(3));
     let mut seen = Vec::new();
     while let Some(batch) = std::future::poll_fn(|cx| Pin::new(&mut batches).poll_next(cx)).await {

@@ -113,8 +113,8 @@ fn a_published_graph_is_found_read_and_gone_when_it_ends() {
 }
 
 #[test]
-fn graphs_of_one_name_in_one_process_are_told_apart() {
-    if !is_alone("graphs_of_one_name_in_one_process_are_told_apart") {
+fn graphs_of_one_name_in_one_process_are_distinguished() {
+    if !is_alone("graphs_of_one_name_in_one_process_are_distinguished") {
         return;
     }
     let (one, other) = (start(), start());
@@ -147,8 +147,8 @@ fn a_reader_that_never_reads_is_left_behind_and_others_are_served() {
 }
 
 #[test]
-fn what_a_dead_process_left_is_removed_by_the_next_look() {
-    if !is_alone("what_a_dead_process_left_is_removed_by_the_next_look") {
+fn a_listing_removes_the_socket_of_a_dead_process() {
+    if !is_alone("a_listing_removes_the_socket_of_a_dead_process") {
         return;
     }
     let running = start();
@@ -170,8 +170,8 @@ fn what_a_dead_process_left_is_removed_by_the_next_look() {
 }
 
 #[test]
-fn what_a_process_left_that_took_a_connection_while_it_died_is_removed_once_it_hangs_up() {
-    if !is_alone("what_a_process_left_that_took_a_connection_while_it_died_is_removed_once_it_hangs_up") {
+fn the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up() {
+    if !is_alone("the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up") {
         return;
     }
     let running = start();

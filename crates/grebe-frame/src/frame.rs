@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_lie_one_behind_the_other() {
+    fn channels_are_stored_one_after_the_other() {
         let bytes = datagram(2, 3);
         let frame = Frame::parse(&bytes).unwrap();
         assert_eq!(frame.channel::<i16>(0).unwrap().as_ref(), [-3, -2, -1]);

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_stream_stands_behind_its_last_frame() {
+    fn the_end_of_stream_follows_the_last_frame() {
         let end = sample().end_of_stream(99);
         let expected = Header {
             sequence: sample().sequence + 1,

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_description_changes_nothing() {
+    fn an_invalid_description_changes_nothing() {
         let one = ONE.parse().unwrap();
         let mut described = Described::default();
         described.take(one, &frame(0, 5, "first"), None).unwrap();

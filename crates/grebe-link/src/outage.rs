@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_told_as_it_begins_and_as_it_ends_and_not_for_each_datagram() {
+    fn an_outage_is_reported_at_its_begin_and_its_end_only() {
         let (mut outage, began) = (Outage::default(), Instant::now());
         let mut update = |ms, sent, unsent| {
             let to = || "10.0.0.1:5000: down".to_owned();

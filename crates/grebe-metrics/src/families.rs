@@ -173,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_things_are_called_a_row_stays_a_row(name in ".*", help in ".*", label in "[a-z]{1,5}", text in "(?s).*") {
+        fn any_label_value_keeps_a_row_one_line(name in ".*", help in ".*", label in "[a-z]{1,5}", text in "(?s).*") {
             let mut families = Families::default();
             families.gauge(&name, &help, &[(&label, &text)], 1.5);
             let written = families.to_string();

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_say_nothing_keep_nobody_waiting() {
+    fn silent_clients_delay_no_other_client() {
         let page = page();
         let silent: Vec<_> =
             (0..ANSWERED_AT_ONCE - 1).map(|_| TcpStream::connect(page.address()).unwrap()).collect();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_in_vain_ends_and_the_address_is_free_again() {
+    fn a_refused_client_ends_and_frees_the_address() {
         let page = page();
         let address = page.address();
         assert!(Listener::bind(address).is_err());

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_without_an_end_and_bytes_behind_the_end_are_refused() {
+    fn an_endless_number_and_bytes_after_the_end_are_refused() {
         assert!(Reader::new(&[0xff; 11]).varint().is_err());
         assert!(Reader::new(&f64::NAN.to_be_bytes()).f64().is_err());
         assert!(Reader::new(&[0]).end().is_err() && Reader::new(&[]).end().is_ok());
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_what_does_not_fit_is_told(
+        fn cursor_fields_round_trip_and_overflow_is_an_error(
             a: u8, b: u16, c: u32, d: u64, e: i64, f in -1e300_f64..1e300, varint: u64, zeros in 0..9_usize,
         ) {
             let write = |out: &mut [u8]| {

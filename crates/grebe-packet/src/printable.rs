@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_moves_no_cursor_and_hides_nothing() {
+    fn printable_text_has_no_control_characters_and_hides_nothing() {
         assert_eq!(printable(b"a\x1b[2J\n\xff\xe2\x80\xaeb"), "a\\u{1b}[2J\\n\\xff\\u{202e}b");
         assert_eq!(
             printable("gr\u{fc}n \u{1d11e} \u{2212}5 \u{b5}s".as_bytes()),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_forgets_what_is_behind_it() {
+    fn a_jump_ahead_forgets_older_numbers() {
         let mut window = Window::default();
         assert!(window.accept(5) && !window.accept(5));
         assert!(window.accept(1 << 40) && !window.accept(6) && window.accept((1 << 40) - 1));
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set_of_the_newest_numbers(
+        fn the_window_is_a_set_of_the_newest_numbers(
             steps in prop::collection::vec((any::<bool>(), 0..300_u64, 0..3_u64), 1..300), floor in 0..400_u64,
         ) {
             let mut window = Window::default();

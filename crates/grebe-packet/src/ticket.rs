@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_of_an_older_grebe_is_told_as_such() {
+    fn a_ticket_of_an_older_grebe_is_recognised() {
         let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
         for code in [TRANSFER_OF_OLD, TRANSFER_BY_RELAY_OF_OLD] {
             let mut bytes = BASE32_NOPAD.decode(word[5..].to_ascii_uppercase().as_bytes()).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_for_something_else_says_what_it_is_for() {
+    fn a_ticket_for_another_purpose_names_that_purpose() {
         let word = ticket(vec![Address::new("192.0.2.1", 9).unwrap()]).word();
         for other in [Purpose::Probe, Purpose::Connection] {
             let error = Ticket::from_word(&word, other).unwrap_err().to_string();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_has_the_key() {
+    fn printed_forms_of_a_ticket_lack_the_key() {
         let ticket = ticket(vec![Address::new("2001:db8::1", 9).unwrap()]);
         let text = format!("{ticket:?}");
         assert!(text.contains("Key(secret)") && !text.contains("7, 7"), "{text}");

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_told_in_one_way() {
+    fn wrong_values_have_one_form_of_message() {
         let words = [("red", 1), ("green", 2), ("blue", 3)];
         let query = |text| Query::new(text).unwrap();
         assert_eq!(query("rate=0").rate_hz().unwrap_err(), "has rate=0: give samples per second, as in 2.4M");

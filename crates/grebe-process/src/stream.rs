@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_due_while_a_burst_is_made_waits_for_the_next() {
+    fn frames_due_during_a_burst_wait_for_the_next() {
         let mut pacer = Pacer::start(1e9, 0);
         std::thread::sleep(Duration::from_micros(10));
         let burst = pacer.due_samples(1, 10_000).expect("10 us have gone by");

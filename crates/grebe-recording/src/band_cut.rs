@@ -47,7 +47,7 @@ pub struct BandCut {
     rate_hz: f64,
 }
 
-/// What is read at once, and for which boxes.
+/// A range read at once, and the boxes that need it.
 struct Pass {
     stretch: usize,
     samples: Range<u64>,

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_of_the_whole_is_expected_of_each_file() {
+    fn an_access_hint_for_the_whole_reaches_each_file() {
         let (bytes, whole) = two();
         let Bytes::Striped(all) = &bytes else { panic!() };
         for stretch in [0..1, 0..whole.len(), 10..11, 33..500] {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_copied_from_all_files() {
+    fn a_range_is_copied_from_all_files() {
         let (bytes, whole) = two();
         let mut out = tempfile::tempfile().unwrap();
         bytes.copy_to(17..400, &out).unwrap();

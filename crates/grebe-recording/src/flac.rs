@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flac_is_refused() {
+    fn files_other_than_flac_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.flac");
         let whole = flac(16, 8_000, &[&[1; 400]]);

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_has_one_name_however_it_is_called() {
+    fn every_spelling_of_a_recording_is_one_name() {
         let folder = tempfile::tempdir().unwrap();
         let settings =
             crate::SigmfSettings { channels: 2, sample_rate_hz: 1e3, ..crate::SigmfSettings::default() };

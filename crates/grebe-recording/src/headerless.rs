@@ -229,7 +229,7 @@ mod tests {
     /// Extensions of inspectrum's `InputSource::openFile`, and of complex 32-bit integers: files that
     /// inspectrum opens have the same meaning here, or the refusal says how to convert them.
     #[test]
-    fn what_inspectrum_opens_is_opened_or_can_be_converted() {
+    fn every_kind_that_inspectrum_opens_is_opened_or_convertible() {
         let opened = [
             ("cfile cf32 fc32", SampleFormat::Cf32),
             ("cs16 sc16 c16", SampleFormat::Ci16),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_name_cannot_say_is_refused() {
+    fn a_name_without_the_needed_facts_is_refused() {
         for (query, says) in [
             ("?rate=fast", "has rate=fast: give samples per second, as in 2.4M"),
             ("?rate=0", "has rate=0"),

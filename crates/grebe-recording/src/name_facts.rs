@@ -147,7 +147,7 @@ impl<'a> Hint<'a> {
         format!("'{}?{}'", path.display(), all.join("&"))
     }
 
-    /// The same with those of the pairs whose keys were not typed.
+    /// The same, with the pairs whose keys were not typed.
     pub(crate) fn adding(&self, pairs: &str) -> String {
         let (_, query) = split(self.written);
         let typed = query.unwrap_or_default();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_nothing_that_nobody_wrote() {
+    fn a_name_states_only_what_it_contains() {
         for name in [
             "take_2M.cf32",
             "run_20240101_120000.cu8",

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numpy_writes_is_read_and_the_rest_is_refused_with_what_to_do() {
+    fn arrays_of_numpy_are_read_and_others_are_refused_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");
         let save = |words: &str, samples: &[u8]| {

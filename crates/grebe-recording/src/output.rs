@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_special_is_written_into() {
+    fn special_files_are_written_in_place() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_also_to_where_nothing_is() {
+    fn links_are_followed_even_to_missing_targets() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("far")).unwrap();
         let (link, place) = (folder.path().join("link"), folder.path().join("far/place"));

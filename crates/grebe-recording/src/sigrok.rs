@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_session_is_refused() {
+    fn files_other_than_sigrok_sessions_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.sr");
         let refused = |says: &str| {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_cut_off_is_said() {
+    fn damaged_or_truncated_compressed_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.i16.gz");
         let whole = gzip(&[7; 100_000]);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_those_that_were_brought_the_last_used_stay_and_nothing_else_goes() {
+    fn the_last_used_copies_stay_and_other_files_are_not_removed() {
         let cache = tempfile::tempdir().unwrap();
         let names = |number: u64| format!("0.1.{number}-{number:016x}");
         for number in 0..6 {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_others_are_none_of_ours() {
+    fn folders_of_other_owners_are_not_used() {
         for (name, is_ours) in [
             ("0.1.0-0123456789abcdef", true),
             ("0.1.0-beta-0123456789abcdef", true),

@@ -248,7 +248,7 @@ exclude = ["/scratch"]
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn a_wrong_configuration_names_its_line() {
         for (text, words) in [
             ("\n[defaults]\nmodee = \"fair\"\n", "cp.toml:3: unknown 'modee' - did you mean 'mode'?"),
             (

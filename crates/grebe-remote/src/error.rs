@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_by_ticket_goes_on_with_a_new_one_whichever_end_says_so() {
+    fn a_transfer_resumes_with_a_new_ticket_of_either_end() {
         let told = grebe_tree::Error::Cancelled.to_string();
         for error in [grebe_tree::Error::Cancelled, grebe_tree::Error::Peer { what: told }] {
             let said = Error::Tree(error).to_string();

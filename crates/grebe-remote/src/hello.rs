@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_from_other_events() {
+    fn failures_are_distinguished_from_other_events() {
         let failed = Failed { why: "the disk\nis full".to_owned(), status: 5 };
         let line = failed_line(failed.why.clone(), failed.status);
         assert!(line.starts_with(EVENT) && !line.contains('\n'));

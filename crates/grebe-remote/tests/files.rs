@@ -101,7 +101,7 @@ fn slowly(limit_bits_per_s: f64) -> ConnectionOptions {
 }
 
 #[test]
-fn who_stops_says_so_and_what_came_is_not_sent_again() {
+fn a_stopped_transfer_says_so_and_resumes() {
     let transfer = Transfer::of(6_000_000);
     let sends = slowly(20e6);
     let [sent, received] = transfer.run(
@@ -144,7 +144,7 @@ fn a_listener_at_any_address_names_those_of_this_host() {
 }
 
 #[test]
-fn nobody_there_is_an_error_that_says_whom_was_asked() {
+fn a_missing_producer_is_an_error_that_names_the_search() {
     let ticket = listener().ticket;
     let options =
         ConnectionOptions { answer_within: Duration::from_millis(300), ..ConnectionOptions::default() };

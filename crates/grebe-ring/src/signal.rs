@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_to_end_reaches_all_clones() {
+    fn a_cancellation_reaches_all_clones() {
         let (cancel, other) = (Cancel::default(), Cancel::default());
         let clone = cancel.clone();
         assert!(!clone.is_cancelled() && !cancel.is_sole() && other.is_sole());
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_task_that_asked_last_is_woken() {
+    fn the_last_waiting_task_is_woken() {
         let signal = Signal::new();
         let (first, second) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
         for woken in [&first, &second] {

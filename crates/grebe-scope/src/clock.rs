@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn clock_times_round_trip() {
         for (seconds, shown) in [
             (1_000.0, "0:16:40"),
             (3_599.999_9, "0:59:59.9999"),

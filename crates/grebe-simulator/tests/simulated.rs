@@ -267,7 +267,7 @@ fn several_flows_do_not_starve_cubic() {
 }
 
 #[test]
-fn what_goes_over_the_wire_is_the_file_and_little_more() {
+fn the_wire_carries_little_more_than_the_file() {
     for loss in [0.0, 0.01, 0.05] {
         let end = &simulate(&Path::symmetric(link(100.0, 100, loss)), &[flow(50.0, 100)], 4, 60 * SECOND)[0];
         assert!(end.is_whole());

@@ -39,7 +39,7 @@ fn seconds(us: Option<u64>) -> f64 {
 }
 
 #[test]
-fn one_way_takes_what_a_transfer_takes() {
+fn a_stream_one_way_takes_as_long_as_a_transfer() {
     // Time of a file transfer of this length, from the answer of the handshake to the receiver's
     // confirmation, plus 3 %.
     for (mbit, rtt_ms, loss, loss_back, seconds_max) in [
@@ -91,7 +91,7 @@ fn eight_megabytes_in_small_pieces_are_there_within_seconds() {
 }
 
 #[test]
-fn who_only_talked_until_now_is_as_fast_as_who_begins() {
+fn a_connection_with_little_traffic_ramps_up_like_a_new_one() {
     let path = Path::symmetric(link(100.0, 50, 0.002));
     // A few bytes each way, a hundred times per second, for half a minute; then a burst.
     let talk: Vec<_> = (0..3_000).map(|number| (number * 10_000, 300)).collect();
@@ -151,7 +151,7 @@ fn ends_that_are_stopped_now_and_then_lose_little_more_than_their_time() {
 }
 
 #[test]
-fn a_path_that_stands_still_now_and_then_is_not_taken_for_a_slow_one() {
+fn a_path_that_stalls_now_and_then_is_not_taken_for_slow() {
     for (mbit, rtt_ms, loss, stalls, who, seconds_max) in [
         (100.0, 100, 0.0, (300, 1_000), "path", 14.5),
         (100.0, 250, 0.01, (300, 1_000), "path", 15.0),
@@ -216,7 +216,7 @@ fn a_slow_reader_sets_the_pace() {
 }
 
 #[test]
-fn who_stops_tells_the_other_end() {
+fn an_end_that_stops_tells_its_peer() {
     let path = Path::symmetric(link(50.0, 80, 0.05));
     for stops in [0, 1] {
         let mut applications = [writes(80, &[(0, 50 * MEGABYTE)]), writes(80, &[(0, 10)])];
@@ -231,7 +231,7 @@ fn who_stops_tells_the_other_end() {
 }
 
 #[test]
-fn who_stops_while_nobody_writes_tells_the_other_end_too() {
+fn an_idle_end_that_stops_tells_its_peer() {
     let path = Path::symmetric(link(50.0, 80, 0.0));
     for stops in [0, 1] {
         let mut applications = [writes(80, &[(50 * SECOND, 10)]), writes(80, &[(0, 10)])];
@@ -243,7 +243,7 @@ fn who_stops_while_nobody_writes_tells_the_other_end_too() {
 }
 
 #[test]
-fn an_end_that_vanishes_is_noticed_and_never_taken_for_the_end() {
+fn a_vanished_peer_is_noticed_and_not_taken_for_an_end_of_stream() {
     let path = Path::symmetric(link(50.0, 80, 0.0));
     for dies in [0, 1] {
         let mut applications = [writes(80, &[(0, 50 * MEGABYTE)]), writes(80, &[(0, 10), (90 * SECOND, 10)])];

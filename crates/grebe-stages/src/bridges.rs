@@ -272,7 +272,7 @@ mod tests {
     use crate::transport::HostPort;
 
     #[test]
-    fn what_is_written_is_understood() {
+    fn uris_are_understood() {
         let udp = |host: &str, port| Uri::Udp(Box::new(UdpStream::new(host, port)));
         let shm = |name: &str, policy, wait_consumers, allow_block| {
             Uri::Shm(ShmName {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused_with_its_reason() {
+    fn malformed_uris_are_refused_with_the_reason() {
         for (text, reason) in [
             ("", "is empty"),
             ("upd://:5000", "unknown kind of stream - did you mean udp://HOST:PORT?; known: udp://"),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_multicast_goes_with_every_kind_of_datagram() {
+    fn multicast_options_work_with_every_kind_of_datagram() {
         for text in [
             "udp://239.1.2.3:5000?interface=eth0&ttl=4",
             "udp://239.1.2.3:5000?wire=gfh2&interface=192.168.1.20&loop=no",
@@ -421,7 +421,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_parses_to_the_same(host in "[a-z0-9.-]{0,12}", port: u16) {
+        fn printed_uris_parse_to_the_same_uri(host in "[a-z0-9.-]{0,12}", port: u16) {
             let uri = Uri::Udp(Box::new(UdpStream::new(host, port)));
             prop_assert_eq!(uri.to_string().parse::<Uri>().unwrap(), uri);
         }

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sink_or_a_merged_stream_cannot_have_is_said_before_it_runs() {
+    fn unsupported_input_of_a_sink_or_a_merge_is_an_error_before_the_start() {
         let said = |sources: &str, sink: &str| {
             let text = format!(
                 r#"

@@ -152,7 +152,7 @@ fn samples_of_every_kind_go_by_udp() {
 }
 
 #[test]
-fn descriptions_that_cannot_be_read_are_counted_and_the_samples_go_on() {
+fn unreadable_descriptions_are_counted_and_samples_continue() {
     let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &Default::default()).unwrap();
     let to = source.local_addr().unwrap();
     let kept = Kept::default();

@@ -29,7 +29,7 @@ const SCIPY: [(f64, f64, f64, f64); 9] = [
 ];
 
 #[test]
-fn a_recording_of_qpsk_has_the_snr_and_the_bandwidth_that_were_asked_for() {
+fn a_recording_of_qpsk_has_the_requested_snr_and_bandwidth() {
     let folder = tempfile::tempdir().unwrap();
     for (symbol_rate_hz, snr_db, scipy_snr_db, scipy_occupied_hz) in SCIPY {
         let path = folder.path().join(format!("{symbol_rate_hz}-{snr_db}.sigmf-meta"));

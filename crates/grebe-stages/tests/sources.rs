@@ -48,7 +48,7 @@ fn a_generator_ends_after_its_samples_with_a_shorter_block() {
 }
 
 #[test]
-fn a_generator_that_cannot_keep_its_rate_says_what_it_left_out() {
+fn a_generator_that_cannot_keep_its_rate_counts_dropped_samples() {
     // No machine makes 2 x 1 T sample/s.
     let (tell, headers) = std::sync::mpsc::channel();
     let mut graph = Graph::new();
@@ -247,7 +247,7 @@ fn piped(frame: Option<Batch>, between: &[&str]) -> Vec<Header> {
 }
 
 #[test]
-fn what_a_source_dropped_at_its_end_stands_in_the_end_of_the_stream() {
+fn drops_at_the_end_of_a_source_are_in_the_end_of_the_stream() {
     let frame = || {
         let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
         batch.push::<i16>(&Header { block_length_samples: 12, ..END }, |_, samples| samples.fill(1)).unwrap();

@@ -12,7 +12,7 @@ use grebe_stages::{SourceOptions, UdpSource, open_source};
 use support::{END, Headers, Tray, channel, headers};
 
 #[test]
-fn a_receiver_ends_by_itself_after_the_samples_that_were_asked_for() {
+fn a_receiver_ends_after_the_requested_samples() {
     for block in [32u32, 20_000] {
         let options = Options { gso: false, gro: false, ..Options::default() };
         let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
@@ -145,7 +145,7 @@ fn neighbours_that_the_network_swapped_are_put_in_order() {
 }
 
 #[test]
-fn what_comes_too_late_is_late_and_not_lost_and_what_comes_twice_counts_once() {
+fn late_frames_are_not_lost_and_duplicates_count_once() {
     let (batches, udp) = received(|at, options| {
         let mut sender = Sender::connect(at, options).unwrap();
         // 1 comes after the limit of held frames; 60 comes twice while 59 is missing; 71 never comes, and 103 is
@@ -181,7 +181,7 @@ fn a_sender_that_begins_again_takes_over_at_once_and_the_old_one_is_left_out() {
 }
 
 #[test]
-fn who_else_sends_is_known_by_address() {
+fn foreign_senders_are_listed_by_address() {
     let options = Options { gso: false, gro: false, ..Options::default() };
     let source = UdpSource::bind("127.0.0.1:0".parse().unwrap(), &options).unwrap();
     let (at, second) = (source.local_addr().unwrap(), source.second_sender());
@@ -211,7 +211,7 @@ fn who_else_sends_is_known_by_address() {
 }
 
 #[test]
-fn who_else_sends_samples_without_headers_is_known_by_address_too() {
+fn foreign_senders_without_headers_are_listed_by_address() {
     let uri = "udp://127.0.0.1:0?format=i16&rate=1k".parse().unwrap();
     let source = open_source(&uri, SourceOptions::default(), &mut |_| ()).unwrap();
     let (at, second) = (source.address.unwrap(), source.second_sender.unwrap());
@@ -253,7 +253,7 @@ fn a_sender_that_never_comes_is_silent_too() {
 }
 
 #[test]
-fn a_port_without_a_host_is_heard_by_either_protocol() {
+fn a_port_without_a_host_listens_on_ipv4_and_ipv6() {
     let source = open_source(&"udp://:0".parse().unwrap(), SourceOptions::default(), &mut |_| ()).unwrap();
     let port = source.address.unwrap().port();
     let (tell, heard) = std::sync::mpsc::channel();

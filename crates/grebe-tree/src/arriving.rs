@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_is_not_believed() {
+    fn an_invalid_map_is_ignored() {
         let root = tempfile::tempdir().unwrap();
         let (folder, names) = plant(root.path(), "x", 9 << 18);
         let map = folder.join(own(&names.map));
@@ -311,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_viewer_left_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn no_leftover_of_a_viewer_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = decode_wanted(&bytes);
             let _ = decode_wanted(&[WANTED_MAGIC, &bytes].concat());
         }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_without_room_is_told_with_units_and_advice() {
+    fn a_full_disk_is_reported_with_units_and_advice() {
         let error =
             |free_bytes| Error::TooMuch { path: "small".into(), free_bytes, needed_bytes: 2_500_000_000 };
         let said = error(314_572_800).to_string();

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_named() {
+    fn an_invalid_pattern_is_named() {
         for bad in ["a[", "", "/"] {
             let error = Exclude::new(&[bad.to_owned()]).unwrap_err();
             assert!(error.to_string().contains(&format!("'{bad}'")), "{error}");

@@ -225,7 +225,7 @@ fn hard_links_are_made_to_files_of_this_copy_alone() {
 }
 
 #[test]
-fn that_something_came_early_is_believed_only_where_it_lies_there() {
+fn a_claim_of_early_content_counts_only_if_the_content_is_there() {
     let ground = Ground::new();
     let early = |data: &mut DataWriter| {
         data.early(0, 0, &[7; 1_000]);
@@ -248,7 +248,7 @@ fn that_something_came_early_is_believed_only_where_it_lies_there() {
 }
 
 #[test]
-fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
+fn a_breach_of_the_protocol_ends_the_copy_and_names_no_file() {
     let large = 3 << 20;
     let listed = || Liar::new().list(0, 0, &[file(b"large", large), file(b"small", 5)]);
     let lies: Vec<(&str, Vec<u8>)> = vec![
@@ -320,7 +320,7 @@ fn what_breaks_the_protocol_ends_the_copy_and_nothing_gets_a_name() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_taken() {
+fn content_that_was_not_requested_is_refused() {
     let ground = Ground::new();
     fs::write(ground.destination().join("same"), "old").unwrap();
     let modified = fs::metadata(ground.destination().join("same")).unwrap().modified().unwrap();
@@ -392,7 +392,7 @@ proptest! {
 
     /// Blocks and pieces in any order, of a file that a viewer may read.
     #[test]
-    fn whatever_blocks_come_only_a_whole_file_gets_its_name(
+    fn only_a_whole_file_gets_its_name_from_any_blocks(
         said in prop::collection::vec((0_u8..5, 0_u64..12, 0_u64..1 << 19), 0..40), log2 in prop_oneof![9 => Just(18_u32), 1 => 0_u32..256],
     ) {
         let ground = Ground::new();
@@ -417,7 +417,7 @@ proptest! {
 
     /// Frames of any kind in any order, with almost valid bodies.
     #[test]
-    fn whatever_a_sender_says_nothing_outside_is_touched(
+    fn no_sender_touches_files_outside(
         frames in prop::collection::vec((2_u8..9, prop::collection::vec(any::<u8>(), 0..60), 0_u64..6), 0..12),
     ) {
         let ground = Ground::new();

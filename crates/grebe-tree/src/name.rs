@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_moves_no_cursor() {
+    fn shown_names_contain_no_control_characters() {
         assert_eq!(printable(b"a\x1b[2J\n\xff\xe2\x80\xaeb"), "a\\u{1b}[2J\\n\\xff\\u{202e}b");
         assert_eq!(printable("grün".as_bytes()), "grün");
         assert_eq!(words(&[b'x'; 1_000]).len(), 500);

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_ends_is_waited_for_and_one_that_hangs_is_not() {
+    fn a_reading_thread_that_ends_is_joined_and_a_hanging_one_is_not() {
         let (said, heard) = channel();
         drop(ReadingThread::spawn(move || said.send(()).unwrap()));
         assert_eq!(heard.try_recv(), Ok(()));

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_out_takes_so_much_memory_and_no_more() {
+    fn the_memory_for_skipped_names_is_bounded() {
         let (list, progress) = (LeftOutList::default(), Progress::default());
         for _ in 0..200 {
             list.add(&progress, vec![b'x'; 64 << 10], "gone".to_owned());

@@ -73,7 +73,7 @@ fn older(path: &Path) {
 }
 
 #[test]
-fn of_a_file_that_changed_in_places_little_more_than_these_travels() {
+fn a_file_with_few_changes_sends_little_more_than_the_changes() {
     let old = noise(1, 20_000_000);
     let mut new = old.clone();
     for place in 0..10 {
@@ -116,7 +116,7 @@ fn ends_signature(said: &[u8]) -> bool {
 }
 
 #[test]
-fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_mixed() {
+fn a_basis_that_changes_during_a_copy_is_sent_again_and_never_mixed() {
     let old = noise(1, 30_000_000);
     // The second half comes first. Nobody knows its place early enough, so it is copied with the plan.
     let new = [b"a line more", &old[15_000_000..], &old[..15_000_000]].concat();
@@ -142,7 +142,7 @@ fn of_a_file_that_is_changed_there_meanwhile_that_is_sent_again_and_it_is_never_
 }
 
 #[test]
-fn what_lies_in_the_new_file_already_need_not_be_there_any_more() {
+fn bytes_already_in_the_new_file_are_not_read_from_the_basis() {
     let old = noise(1, 30_000_000);
     let mut new = old.clone();
     new[12_345_678..][..1_000].copy_from_slice(&noise(2, 1_000));
@@ -160,7 +160,7 @@ fn what_lies_in_the_new_file_already_need_not_be_there_any_more() {
 }
 
 #[test]
-fn what_was_laid_in_vain_is_not_in_the_file() {
+fn bytes_placed_in_vain_are_not_in_the_file() {
     let old = noise(1, 20_000_000);
     // New content that partly matches, shorter files, and holes in place of data.
     let other = [&noise(2, 15_000_000)[..], &old[..500_000]].concat();
@@ -215,7 +215,7 @@ fn with_checksums_of_a_file_of_the_same_length_only_what_changed_travels() {
 }
 
 #[test]
-fn whole_files_travel_where_that_is_asked_for() {
+fn whole_file_sends_whole_files() {
     let old = noise(1, 3_000_000);
     let new = [&old[..], b"more"].concat();
     let [from, into] = two("log", &new, &old);
@@ -225,7 +225,7 @@ fn whole_files_travel_where_that_is_asked_for() {
 }
 
 #[test]
-fn whatever_changed_in_many_files_they_are_the_same_afterwards() {
+fn many_changed_files_are_equal_afterwards() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut rng = Rng::with_seed(5);
     let mut expected = 0;
@@ -318,7 +318,7 @@ fn a_directory_that_was_renamed_costs_its_names_and_hashes() {
 }
 
 #[test]
-fn what_lies_in_a_directory_that_is_named_is_not_sent_whatever_its_name() {
+fn content_of_the_searched_directory_is_not_sent_under_any_name() {
     let [from, into, other] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
     let bytes = make_tree(&from.path().join("run"), 10);
     make_tree(&other.path().join("kept/elsewhere"), 10);

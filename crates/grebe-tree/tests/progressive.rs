@@ -108,7 +108,7 @@ fn holes_stay_holes_and_travel_as_nothing() {
 }
 
 #[test]
-fn what_is_cut_off_is_there_evenly_and_goes_on_from_there() {
+fn an_interrupted_progressive_copy_is_evenly_spread_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let data = plant(&from);
@@ -151,7 +151,7 @@ fn what_is_cut_off_is_there_evenly_and_goes_on_from_there() {
 }
 
 #[test]
-fn whatever_is_cut_off_by_either_kind_of_copy_is_finished_by_either() {
+fn either_kind_of_copy_finishes_an_interrupted_one() {
     for seed in 0..60 {
         let mut rng = Rng::with_seed(seed);
         let folder = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn wait_for(arriving: &mut Arriving, stretch: std::ops::Range<u64>) {
 }
 
 #[test]
-fn who_looks_gets_what_he_looks_at_and_nothing_else() {
+fn a_viewer_gets_the_viewed_range_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let data = plant(&from);
@@ -244,7 +244,7 @@ fn who_looks_gets_what_he_looks_at_and_nothing_else() {
 }
 
 #[test]
-fn what_changes_while_it_comes_is_never_mixed() {
+fn a_file_that_changes_while_it_arrives_is_never_mixed() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     plant(&from);
@@ -266,7 +266,7 @@ fn what_changes_while_it_comes_is_never_mixed() {
 }
 
 #[test]
-fn what_is_asked_for_first_is_sent_before_all_else() {
+fn requested_ranges_are_sent_first() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     for folder in ["a", "b", "z"] {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused_once_and_ends_the_message() {
+    fn an_invalid_frame_is_refused_once_and_ends_the_message() {
         let good = frame(0);
         for (bytes, reason) in [
             ([&good[..], b"x"].concat(), Refusal::Short),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_is_sixteen_bytes_or_nobody() {
+    fn a_sender_id_has_sixteen_bytes_or_is_invalid() {
         assert_eq!(SenderId::read(&[5; 16]), SenderId([5; 16]));
         assert_eq!(SenderId::read(&[5; 15]), SenderId::default());
     }

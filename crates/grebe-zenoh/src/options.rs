@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_a_process_looks_is_said() {
+    fn a_process_reports_how_far_it_searches() {
         let options = SessionOptions::default();
         assert!(options.reach().contains("--router"));
         assert_eq!(SessionOptions { scouts: true, ..options.clone() }.reach(), "multicast on the LAN");

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_read_again() {
+    fn messages_round_trip() {
         let nonce = Nonce::random();
         let at = vec!["192.0.2.7:5000".parse().unwrap(), "[2001:db8::7]:5000".parse().unwrap()];
         for request in [Request::Ask { at, is_near: true }, Request::Send { nonce }, Request::End { nonce }] {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn who_claims_an_address_that_is_not_one_other_host_gets_nothing_there() {
+    fn group_broadcast_and_loopback_addresses_get_no_probe() {
         let claimed = [
             "0.0.0.0:5000",
             "127.0.0.1:5000",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn an_invalid_request_is_refused() {
         let long = format!("{{\"send\":{{\"nonce\":\"{}\"}}}}", "0".repeat(5_000));
         let signed = format!("{{\"send\":{{\"nonce\":\"+{}\"}}}}", "0".repeat(31));
         for bad in ["", "\"ask\"", "{\"send\":{\"nonce\":\"12\"}}", "{\"ask\":{}}", &long, &signed] {

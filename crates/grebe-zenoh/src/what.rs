@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_read_again() {
+    fn messages_round_trip() {
         let description = Description { centre_frequency_hz: Some(1e8), ..Description::default() };
         let what = What {
             routes: vec!["shm://adc".to_owned()],
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_say_is_tamed() {
+    fn words_of_strangers_are_shown_without_control_characters() {
         let json = r#"{"host":"a\u001b[2Jb","ways":["shm://x\n"],"sample_rate_hz":-5,"unknown":1}"#;
         let what = What::parse(json.as_bytes()).unwrap();
         assert_eq!(

@@ -53,8 +53,11 @@ fn the_limiter_records_the_limited_signal() {
     let graph = fs::read_to_string(here().join("limit.toml")).unwrap();
     let recording = folder.path().join("limited.sigmf-meta");
     fs::write(&path, graph.replace("\"limited.sigmf-meta\"", &format!("'{}'", recording.display()))).unwrap();
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_limiter")).arg(&path).current_dir(here().join("../..")).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_limiter"))
+        .arg(&path)
+        .current_dir(here().join("../.."))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let samples = |path: &Path| -> Vec<i16> {
@@ -70,7 +73,8 @@ fn the_limiter_records_the_limited_signal() {
 #[test]
 fn the_pages_quote_the_code() {
     let stages = ["src/lib.rs", "src/rms.rs", "src/threshold.rs", "src/main.rs"];
-    for (page, files) in [("write-a-stage.md", &["src/bin/limiter.rs"][..]), ("stage-reference.md", &stages)] {
+    for (page, files) in [("write-a-stage.md", &["src/bin/limiter.rs"][..]), ("stage-reference.md", &stages)]
+    {
         let text = fs::read_to_string(here().join("../../docs").join(page)).unwrap();
         let mut code = HashSet::new();
         for file in files {
@@ -81,7 +85,10 @@ fn the_pages_quote_the_code() {
         }
         let quoted = text.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next());
         for line in quoted.flat_map(str::lines) {
-            assert!(code.contains(plain(line)), "docs/{page} shows a line that is not in the example: {line}");
+            assert!(
+                code.contains(plain(line)),
+                "docs/{page} shows a line that is not in the example: {line}"
+            );
         }
     }
 }

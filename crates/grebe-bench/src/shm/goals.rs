@@ -79,7 +79,7 @@ mod tests {
     use crate::stream::{Made, Plan, RunOf, Seen, Work};
 
     #[test]
-    fn what_is_out_of_bounds_is_missed() {
+    fn results_out_of_bounds_miss_the_goal() {
         let plan = Plan {
             format: SampleFormat::I16,
             channels: 1,

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_came_behind_their_successor_are_counted() {
+    fn reordered_frames_are_counted() {
         let (pattern, mut checker) = (
             Pattern::new(SampleFormat::I16, 1, 32),
             Checker::new(SampleFormat::I16, 1, 32, Work::Compare).unwrap(),

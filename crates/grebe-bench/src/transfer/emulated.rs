@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_not_there_is_said_before_anything_is_started() {
+    fn a_missing_program_is_an_error_before_anything_starts() {
         let error = run(&Options::default(), Path::new("/no/such/emulator"), &[], &mut |_| {}).unwrap_err();
         let error = error.to_string();
         let is_root = !error.contains("needs");

@@ -302,14 +302,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_words_the_last_are_kept() {
+    fn a_long_output_keeps_its_last_words() {
         let many = "x".repeat(1_000_000) + "the end";
         let words = last_words(Some(std::io::Cursor::new(many))).join().unwrap();
         assert!(words.len() == LAST_WORDS_BYTES && words.ends_with("the end"));
     }
 
     #[test]
-    fn a_report_of_iperf3_is_read_and_its_error_is_none() {
+    fn a_report_of_iperf3_is_read_and_its_error_gives_no_result() {
         let good = r#"{"end": {"sum_received": {"seconds": 0.5, "bytes": 1000}}}"#;
         assert_eq!(seconds_per_byte(good), Some(0.0005));
         let small = r#"{"end": {"sum_received": {"seconds": 0.5, "bytes": 0}, "sum_sent": {"seconds": 1, "bytes": 1000}}}"#;

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_it_or_panics_is_told() {
+    fn an_end_that_stops_or_panics_is_reported() {
         let options = Options::default();
         options.cancel.cancel();
         let ended = run(&options, &[short(20.0, 20.0, 0.0, 1)], &mut |_| {});
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_has_cost_its_time_on_the_wire() {
+    fn lost_packets_take_time_on_the_wire() {
         // Losses that cost nothing would make it 0.8 times the wire, losses that cost twice 1.25.
         let link = short(50.0, 20.0, 0.2, 20_000_000);
         let ours = ours(&link, &path_of(&link), 1).unwrap();

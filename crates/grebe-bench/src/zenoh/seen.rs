@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_trip_is_told_by_its_median_and_its_worst_hundredth() {
+    fn a_round_trip_has_median_and_99th_percentile() {
         let mut trips = RoundTrips::default();
         (1..=1_000).rev().for_each(|us| trips.add(Duration::from_micros(us)));
         let seen = trips.seen();

@@ -139,7 +139,7 @@ fn an_archive_is_read_where_it_lies_and_of_several_recordings_one_is_named() {
 }
 
 #[test]
-fn a_wav_that_was_cut_off_is_read_as_far_as_it_goes() {
+fn a_truncated_wav_is_read_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let (cut, file) = (folder.path().join("cut.wav"), folder.path().join("cut.sigmf-meta"));
     let wav = fs::read(example("ecg.wav")).unwrap();
@@ -190,7 +190,7 @@ fn a_generator_has_the_same_words_in_a_command_a_uri_and_a_graph() {
 }
 
 #[test]
-fn a_recording_is_repeated_up_to_so_many_samples() {
+fn a_recording_is_repeated_up_to_a_number_of_samples() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let to = format!("file:{}", out.display());

@@ -39,7 +39,7 @@ fn every_scheme_is_in_the_table_or_tried_elsewhere() {
 }
 
 #[test]
-fn what_came_and_what_is_said_lost_is_what_was_made() {
+fn received_and_lost_samples_add_up_to_the_generated_ones() {
     for_each(|bridge| {
         let mut pair = Plan::of(bridge).start(&["--samples", "30k"]);
         let (producer, recorder) = pair.finish();
@@ -50,7 +50,7 @@ fn what_came_and_what_is_said_lost_is_what_was_made() {
 }
 
 #[test]
-fn a_producer_that_stands_still_goes_on_and_nothing_is_made_up() {
+fn a_stopped_producer_continues_without_invented_samples() {
     for_each(|bridge| {
         let mut pair = Plan::of(bridge).start(&["--samples", "200k"]);
         pair.wait_for_samples();
@@ -81,7 +81,7 @@ fn a_killed_producer_leaves_a_recording_that_is_whole() {
 }
 
 #[test]
-fn a_killed_recorder_holds_up_no_producer() {
+fn a_killed_recorder_delays_no_producer() {
     for_each(|bridge| {
         let mut pair = Plan::of(bridge).start(&["--duration", "3s"]);
         pair.wait_for_samples();
@@ -93,7 +93,7 @@ fn a_killed_recorder_holds_up_no_producer() {
 }
 
 #[test]
-fn ctrl_c_ends_a_recorder_whose_producer_stands_still() {
+fn ctrl_c_ends_a_recorder_with_a_stalled_producer() {
     for_each(|bridge| {
         let mut pair = Plan::of(bridge).start(&[]);
         pair.wait_for_samples();
@@ -106,7 +106,7 @@ fn ctrl_c_ends_a_recorder_whose_producer_stands_still() {
 }
 
 #[test]
-fn ctrl_c_ends_a_producer_whose_recorder_stands_still() {
+fn ctrl_c_ends_a_producer_with_a_stalled_recorder() {
     for_each(|bridge| {
         let mut pair = Plan::of(bridge).start(&["--free-run"]);
         pair.wait_for_samples();
@@ -148,7 +148,7 @@ fn strangers_neither_end_a_stream_nor_come_into_it() {
 }
 
 #[test]
-fn nobody_is_waited_for_any_longer_than_told() {
+fn waiting_ends_after_the_given_time() {
     for_each(|bridge| {
         if matches!(bridge.listens, Listens::Sink | Listens::Broker) {
             return;
@@ -160,7 +160,7 @@ fn nobody_is_waited_for_any_longer_than_told() {
 }
 
 #[test]
-fn who_speaks_another_language_ends_no_process() {
+fn a_foreign_protocol_ends_no_process() {
     for_each(|bridge| {
         for length in [0, 1, 9, 64, 70_000] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -74,7 +74,7 @@ fn output_that_cannot_be_written_is_an_error_in_words() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_recording_does_not_end_with_the_terminal_that_is_told_of_it() {
+fn a_recording_outlives_the_terminal_of_its_messages() {
     let folder = tempfile::tempdir().unwrap();
     let ecg = example("ecg.wav");
     for (turn, stderr) in [closed_pipe(), full().into()].into_iter().enumerate() {
@@ -90,7 +90,7 @@ fn a_recording_does_not_end_with_the_terminal_that_is_told_of_it() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_error_that_cannot_be_said_keeps_its_status() {
+fn an_error_that_cannot_be_printed_keeps_its_status() {
     for stderr in [closed_pipe(), full().into()] {
         let output = with_output(&["play", "missing.wav", "--to", TO_NOBODY], Stdio::null(), stderr);
         assert_eq!(output.status.code(), Some(1));

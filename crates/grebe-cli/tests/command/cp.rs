@@ -84,7 +84,7 @@ fn names_are_taken_as_rsync_takes_them() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_says_what_would_be_done() {
+fn a_dry_run_changes_nothing_and_lists_the_changes() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     plant(&from);
@@ -103,7 +103,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_done() {
 }
 
 #[test]
-fn what_is_excluded_stays_and_what_is_gone_is_removed_at_the_end() {
+fn delete_spares_excluded_names_and_removes_the_others_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     fs::create_dir_all(from.join("deep")).unwrap();
@@ -160,7 +160,7 @@ fn files_that_look_the_same_are_compared_where_that_is_asked() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_and_the_rest_arrives() {
+fn an_unreadable_file_is_named_and_the_others_arrive() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     fs::create_dir(&from).unwrap();
@@ -181,7 +181,7 @@ fn what_cannot_be_read_is_named_and_the_rest_arrives() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn mistakes_are_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::create_dir(folder.path().join("dir")).unwrap();
@@ -220,7 +220,7 @@ fn mistakes_are_told_with_what_to_do() {
 }
 
 #[test]
-fn a_device_or_a_named_pipe_gives_way_to_no_file_unless_that_is_wished() {
+fn files_replace_devices_and_named_pipes_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("from")).unwrap();
@@ -288,7 +288,7 @@ fn a_reader_that_is_gone_stops_no_copy() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_and_the_same_command_goes_on_when_there_is_room() {
+fn a_full_disk_is_reported_and_the_same_command_resumes_with_room() {
     let folder = tempfile::tempdir().unwrap();
     let (from, disk) = (folder.path().join("from"), folder.path().join("disk"));
     fs::create_dir(&disk).unwrap();

@@ -107,7 +107,7 @@ fn only_what_changed_is_sent_and_what_lies_elsewhere_is_taken_from_there() {
 }
 
 #[test]
-fn where_no_datagram_arrives_ssh_carries_the_data_and_that_is_said() {
+fn ssh_carries_the_data_if_no_datagram_arrives_and_a_note_says_so() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -172,7 +172,7 @@ fn from_one_machine_to_another_it_goes_directly_or_through_here() {
 }
 
 #[test]
-fn what_keeps_the_other_end_from_starting_is_said() {
+fn a_failed_start_of_the_other_end_is_explained() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
@@ -202,7 +202,7 @@ fn what_keeps_the_other_end_from_starting_is_said() {
 }
 
 #[test]
-fn what_fails_at_the_other_end_is_said_in_its_words() {
+fn errors_of_the_other_end_are_passed_on() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let from = folder.path().join("from");

@@ -73,7 +73,7 @@ fn json_names(checks: &[serde_json::Value], fix: &str) -> bool {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn offload_that_is_turned_off_is_told_with_what_turns_it_on() {
+fn disabled_offload_is_reported_with_the_command_that_enables_it() {
     let output = crate::support::grebe(&["doctor", "--json"]).env("GREBE_NO_GSO", "1").output().unwrap();
     let checks: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     let gso = checks.iter().find(|check| check["name"].as_str().unwrap().contains("GSO")).unwrap();

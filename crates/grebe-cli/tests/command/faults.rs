@@ -127,7 +127,7 @@ fn captures(meta: &Path) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn what_a_bad_network_did_stands_in_the_recording() {
+fn the_faults_of_a_bad_network_are_in_the_recording() {
     for seed in [1, 20_261, 77_777] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("bad.sigmf-meta");
@@ -259,7 +259,7 @@ fn another_sender_is_counted_and_not_mixed_in() {
 }
 
 #[test]
-fn who_took_a_port_over_does_not_end_the_recording_while_the_first_still_sends() {
+fn the_end_of_a_takeover_does_not_end_the_recording_of_the_first_sender() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("both.sigmf-meta");
     let recorder = Listener::record(&file, &[]);
@@ -341,7 +341,7 @@ fn a_recording_whose_terminal_is_closed_is_whole() {
 
 #[cfg(unix)]
 #[test]
-fn a_killed_recorder_leaves_what_it_had_written() {
+fn a_killed_recorder_leaves_its_written_samples() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("killed.sigmf-meta");
     let recorder = Listener::record(&file, &[]);
@@ -382,7 +382,7 @@ fn a_generator_ends_with_its_owner() {
 /// As `nohup` starts it.
 #[cfg(target_os = "linux")]
 #[test]
-fn who_is_started_to_outlive_its_terminal_does() {
+fn a_recorder_started_with_nohup_outlives_its_terminal() {
     use std::io::{BufRead, BufReader};
 
     let folder = tempfile::tempdir().unwrap();

@@ -48,7 +48,7 @@ fn a_recording_that_reaches_it_is_closed_and_whole_however_it_is_written() {
 }
 
 #[test]
-fn a_conversion_that_reaches_it_is_told_and_leaves_no_half_file_under_the_name() {
+fn a_conversion_beyond_the_size_limit_fails_without_a_partial_file() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let at = |name: &str| folder.path().join(name);
     let from = at("from.sigmf-meta");
@@ -79,7 +79,7 @@ fn a_copy_leaves_out_the_file_and_takes_the_others() {
 }
 
 #[test]
-fn what_is_received_beyond_it_is_told() {
+fn a_received_file_beyond_the_size_limit_is_reported() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (large, into) = (folder.path().join("large.bin"), folder.path().join("into"));
     file(&large, &noise(5_000_000, 1), 1);
@@ -99,7 +99,7 @@ fn what_is_received_beyond_it_is_told() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_the_command_starts_has_the_signal_as_it_was() {
+fn started_programs_have_the_default_signal_action() {
     let folder = tempfile::tempdir().unwrap();
     let (ssh, told) = (folder.path().join("ssh"), folder.path().join("told"));
     fs::write(&ssh, format!("#!/bin/sh\ngrep Sig /proc/$$/status >> '{}'\n", told.display())).unwrap();

@@ -101,7 +101,7 @@ fn a_graph_makes_the_bytes_that_the_generator_makes() {
 }
 
 #[test]
-fn the_report_tells_what_each_end_took_and_what_stages_counted() {
+fn the_report_has_the_share_of_each_end_and_the_stage_counters() {
     let folder = tempfile::tempdir().unwrap();
     let graph = FAN_OUT.replace("gain = [1, 0.5]", "gain = 2").replace("300k", "10_000");
     let output = run_graph(folder.path(), &graph, &[]);

@@ -90,7 +90,7 @@ fn a_terminal_without_utf_8_gets_ascii() {
 }
 
 #[test]
-fn who_receives_is_not_asked_for_the_size_of_datagrams() {
+fn receiving_commands_have_no_option_for_the_datagram_size() {
     for command in ["record", "view"] {
         let help = said(&[command, "--help"]);
         assert!(help.contains("--latency") && !help.contains("--datagram-size"), "{help}");

@@ -24,7 +24,7 @@ fn without_zenoh_a_name_says_how_to_build_it_in() {
 }
 
 #[test]
-fn what_is_no_name_is_refused_before_anything_is_opened() {
+fn an_invalid_stream_name_is_refused_before_anything_is_opened() {
     for (arguments, reason) in [
         (&["sg", "--name", "adc"][..], "slashes between"),
         (&["ls", "a*"], "not a pattern of names"),

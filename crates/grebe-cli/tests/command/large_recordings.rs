@@ -76,7 +76,7 @@ fn a_picture_of_a_large_file_is_exact_and_leaves_a_summary_for_the_next() {
 }
 
 #[test]
-fn a_picture_of_what_came_until_then_is_exact_to_the_sample() {
+fn a_picture_of_the_received_part_is_exact_to_the_sample() {
     let folder = tempfile::tempdir().unwrap();
     let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));
     let name = format!("{}?rate=1M", data.display());
@@ -106,7 +106,7 @@ fn a_picture_of_what_came_until_then_is_exact_to_the_sample() {
 }
 
 #[test]
-fn of_a_folder_the_newest_recording_is_shown() {
+fn a_folder_shows_its_newest_recording() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("x.png");
     let view = || run(&["view", folder.path().to_str().unwrap(), "--png", png.to_str().unwrap()]);
@@ -141,7 +141,7 @@ fn a_waterfall_of_a_large_file_says_of_how_many_spectra_it_is() {
 
 #[cfg(unix)]
 #[test]
-fn who_makes_a_summary_and_is_killed_or_stopped_leaves_the_recording_good() {
+fn a_killed_or_stopped_summary_leaves_the_recording_valid() {
     use std::os::unix::process::CommandExt;
     let folder = tempfile::tempdir().unwrap();
     let (data, png) = (folder.path().join("x.s16"), folder.path().join("x.png"));

@@ -166,7 +166,7 @@ fn tcp_and_udp_carry_lines() {
 }
 
 #[test]
-fn another_channel_ends_a_recording_in_order_and_says_how_to_go_on() {
+fn a_change_of_channels_ends_a_recording_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     let path = file.to_str().unwrap();
@@ -196,7 +196,7 @@ fn a_picture_is_made_of_what_a_pipe_brings() {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_what_to_do() {
+fn errors_say_what_to_do() {
     for (arguments, status, says) in [
         (&["sg", "--samples", "10", "--to", "udp://127.0.0.1:9?format=text"][..], 2, "go out through pipe:"),
         (&["record", "pipe:?format=text&as=cf32", "x.sigmf-meta"], 2, "give i8, u8, i16"),

@@ -97,7 +97,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn what_a_recorder_counts_is_what_it_says_at_its_end() {
+fn the_metrics_of_a_recorder_equal_its_final_report() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.sigmf-meta");
     let mut recorder =
@@ -116,7 +116,7 @@ fn what_a_recorder_counts_is_what_it_says_at_its_end() {
 }
 
 #[test]
-fn who_asks_by_a_name_that_is_not_this_machine_s_is_refused() {
+fn requests_for_a_foreign_host_name_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.sigmf-meta");
     let served = Served::start(&["record", "udp://127.0.0.1:0", file.to_str().unwrap()]);
@@ -133,7 +133,7 @@ fn who_asks_by_a_name_that_is_not_this_machine_s_is_refused() {
 }
 
 #[test]
-fn what_a_source_of_lines_leaves_out_is_served() {
+fn metrics_count_the_lines_that_a_source_skips() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.sigmf-meta");
     let logger = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -150,7 +150,7 @@ fn what_a_source_of_lines_leaves_out_is_served() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_said_and_nothing_is_begun() {
+fn an_unavailable_address_is_an_error_and_nothing_starts() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();

@@ -171,7 +171,7 @@ fn a_heart_is_counted_by_the_trigger() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said_in_one_line() {
+fn an_impossible_picture_is_an_error_of_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.toml");
     fs::write(&broken, "span_s = 'long'").unwrap();

@@ -83,7 +83,7 @@ fn each_to_its_own_destination_all_of_them_is_sent() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_sent() {
+fn impossible_combinations_are_refused_before_any_sample_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let a = recorded(folder.path(), "a", Some(100), 100..200);
     let late = recorded(folder.path(), "late", Some(900), 0..50);

@@ -64,7 +64,7 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
 }
 
 #[test]
-fn one_train_at_a_chosen_interval_is_a_table_and_strangers_get_nothing() {
+fn a_train_at_a_given_interval_makes_a_table_and_strangers_get_no_answer() {
     let (server, ticket) = serve(&[]);
     let address = Ticket::from_word(&ticket, Purpose::Probe).unwrap().addresses[0].clone();
     // A client without the key gets no answer, over UDP or TCP.
@@ -247,7 +247,7 @@ fn the_server_ends_however_its_client_does() {
 
 #[cfg(unix)]
 #[test]
-fn what_keeps_ssh_from_starting_the_server_is_said() {
+fn a_failed_start_of_the_probe_server_by_ssh_is_explained() {
     for (how, more, why) in [
         ("refuses", vec![], "refused the login: me@127.0.0.1: Permission denied"),
         ("unreachable", vec![], "cannot reach me@127.0.0.1: ssh: connect"),

@@ -123,7 +123,7 @@ fn until<T>(what: &str, mut state: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn a_recording_elsewhere_is_shown_whole_and_sharp_where_one_looks() {
+fn a_remote_recording_is_shown_whole_and_sharp_where_viewed() {
     let lab = Lab::new();
     let meta = lab.record("run7", 5_000);
     // It has no summary: one is made there first.
@@ -141,7 +141,7 @@ fn a_recording_elsewhere_is_shown_whole_and_sharp_where_one_looks() {
 }
 
 #[test]
-fn what_the_samples_contradict_is_not_shown_as_true() {
+fn a_summary_that_contradicts_the_samples_is_not_shown() {
     let lab = Lab::new();
     let meta = lab.record("run7", 5_000);
     lab.picture(&there(&meta), &[]);
@@ -189,7 +189,7 @@ fn several_channels_and_short_recordings_come_too() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn a_missing_recording_is_an_error() {
     let lab = Lab::new();
     for (name, words) in [
         ("lab:none.sigmf-meta", "none.sigmf-meta"),
@@ -213,7 +213,7 @@ fn slow_copy(lab: &Lab, meta: &Path) -> Child {
 }
 
 #[test]
-fn a_copy_can_be_looked_at_before_it_is_done_and_goes_on_after_a_kill() {
+fn a_progressive_copy_can_be_viewed_and_resumes_after_a_kill() {
     let lab = Lab::new();
     let meta = lab.record("run7", 5_000);
     lab.picture(meta.to_str().unwrap(), &[]);
@@ -259,7 +259,7 @@ fn a_copy_can_be_looked_at_before_it_is_done_and_goes_on_after_a_kill() {
 }
 
 #[test]
-fn who_looks_before_any_sample_has_come_waits_for_the_first() {
+fn a_viewer_before_the_first_sample_waits_for_it() {
     let lab = Lab::new();
     let meta = lab.record("run7", 5_000);
     lab.picture(meta.to_str().unwrap(), &[]);
@@ -318,7 +318,7 @@ fn an_older_end_makes_a_plain_copy_and_says_so() {
 }
 
 #[test]
-fn what_a_killed_viewer_left_is_removed_by_the_next() {
+fn the_next_viewer_removes_leftovers_of_a_killed_viewer() {
     let lab = Lab::new();
     let left = lab.path("cache/grebe/looks/look-left");
     fs::create_dir_all(left.join("files")).unwrap();

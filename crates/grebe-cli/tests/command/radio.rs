@@ -56,7 +56,7 @@ fn a_recording_is_played_to_clients_of_rtl_tcp() {
 
 #[cfg(unix)]
 #[test]
-fn a_client_that_takes_little_does_not_hold_up_the_end() {
+fn a_slow_client_does_not_delay_the_end() {
     let to = "rtl_tcp://127.0.0.1:0?listen";
     let (server, address, _stderr) =
         listening(&["sg", "--format", "cu8", "--rate", "8M", "--free-run", "--to", to]);
@@ -127,7 +127,7 @@ fn a_reader_that_goes_and_returns_gets_what_comes_then() {
 }
 
 #[test]
-fn what_is_no_rtl_tcp_is_said() {
+fn a_server_other_than_rtl_tcp_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("rtl_tcp://{}", listener.local_addr().unwrap());
     let web =

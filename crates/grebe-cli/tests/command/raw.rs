@@ -13,7 +13,7 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_another_program_writes_into_a_pipe_is_recorded_and_played_as_it_was() {
+fn raw_samples_from_a_pipe_are_recorded_and_played_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = bytes(1_000_003);
     for (format, name) in [("cu8", "a"), ("cf32be&channels=3", "b"), ("i24&channels=2", "c")] {
@@ -158,7 +158,7 @@ fn device(listener: &TcpListener, rate_hz: f64, seconds: f64, share: f64) -> u64
 }
 
 #[test]
-fn what_did_not_come_although_it_was_due_is_told_by_the_clock() {
+fn missing_samples_are_found_by_the_clock() {
     for share in [0.8, 1.0] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.sigmf-meta");
@@ -216,7 +216,7 @@ fn an_empty_datagram_ends_the_stream_of_its_sender_and_of_no_other() {
 }
 
 #[test]
-fn bytes_that_make_no_whole_sample_are_told() {
+fn bytes_of_an_incomplete_sample_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     for json in [true, false] {
@@ -244,7 +244,7 @@ fn bytes_that_make_no_whole_sample_are_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_kernel_dropped_is_told_where_numbers_tell_nothing_or_too_little() {
+fn kernel_drops_are_reported_where_numbers_show_too_little() {
     let folder = tempfile::tempdir().unwrap();
     for number in ["", "&seq=0:u8"] {
         let file = folder.path().join("x.sigmf-meta");
@@ -302,7 +302,7 @@ fn raw_datagrams_go_out_as_they_come_in() {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_what_to_do() {
+fn errors_say_what_to_do() {
     for (arguments, says) in [
         (
             &["record", "tcp://127.0.0.1:1?format=i16", "x.sigmf-meta"][..],
@@ -321,7 +321,7 @@ fn what_cannot_be_is_said_with_what_to_do() {
 }
 
 #[test]
-fn who_is_not_there_yet_is_waited_for_where_the_name_says_so() {
+fn reconnect_waits_for_a_missing_peer() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     // A port that was free a moment ago.

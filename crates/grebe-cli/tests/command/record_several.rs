@@ -78,7 +78,7 @@ fn wait_for(path: &Path) {
 }
 
 #[test]
-fn who_is_killed_leaves_a_collection_of_what_was_recorded() {
+fn a_killed_recorder_of_several_streams_leaves_a_collection() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for later_ms in [0, 130, 410, 1_170] {
         let file = folder.path().join(format!("{later_ms}.sigmf-meta"));
@@ -100,7 +100,7 @@ fn who_is_killed_leaves_a_collection_of_what_was_recorded() {
 /// Killed where it begins to give a file its name, the first, the second, ... to the end, over older recordings of
 /// these names.
 #[test]
-fn who_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
+fn a_kill_between_two_renames_leaves_no_checksum_of_older_metadata() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (mut with_collection, mut killed) = (0, 0);
     for number in [1, 2, 4, 6, 7, 8, 9, 11, 13, 15, 17, 19, 21] {
@@ -137,7 +137,7 @@ fn who_is_killed_between_two_names_leaves_no_sum_of_older_metadata() {
 }
 
 #[test]
-fn where_no_sample_comes_what_was_there_stays_tied() {
+fn a_recording_without_samples_leaves_the_earlier_collection() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let file = folder.path().join("both.sigmf-meta");
     let collection: PathBuf = file.with_extension("sigmf-collection");

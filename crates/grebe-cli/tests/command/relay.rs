@@ -75,7 +75,7 @@ fn assert_good(sender: &Ended, receiver: &Ended) {
 }
 
 #[test]
-fn what_may_not_go_directly_is_relayed_either_way() {
+fn a_transfer_without_a_direct_route_is_relayed_in_both_directions() {
     let relay = Relay::start(&[]);
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, contents) = file(from.path(), "large.bin", 8_000_000);
@@ -104,7 +104,7 @@ fn what_may_not_go_directly_is_relayed_either_way() {
 }
 
 #[test]
-fn where_a_direct_way_works_the_relay_passes_on_nothing() {
+fn the_relay_forwards_nothing_if_a_direct_route_works() {
     let relay = Relay::start(&[]);
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, contents) = file(from.path(), "one", 300_000);
@@ -231,7 +231,7 @@ fn a_flood_changes_nothing_and_is_counted() {
 }
 
 #[test]
-fn a_relay_gives_no_more_than_it_was_told_to_and_says_so() {
+fn a_relay_keeps_its_limits_and_reports_them() {
     let relay = Relay::start(&["--sessions", "1", "--session-rate", "16M"]);
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, contents) = file(from.path(), "large.bin", 3_000_000);
@@ -307,7 +307,7 @@ impl TcpOnly {
 }
 
 #[test]
-fn where_no_udp_reaches_the_relay_tcp_does() {
+fn tcp_reaches_the_relay_if_udp_does_not() {
     let relay = Relay::start(&[]);
     let blocked = TcpOnly::to(&relay.address);
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -353,7 +353,7 @@ fn one_side_may_reach_the_relay_by_tcp_and_the_other_by_udp() {
 }
 
 #[test]
-fn what_makes_no_sense_is_wrong_usage() {
+fn invalid_relay_options_are_wrong_usage() {
     let from = tempfile::tempdir().unwrap();
     let (one, _) = file(from.path(), "one", 10);
     let no_relay = run(&["send", path(&one), "--via", "relay"]);

@@ -117,7 +117,7 @@ fn the_rate_is_measured_where_nobody_says_it() {
 }
 
 #[test]
-fn a_board_that_is_unplugged_ends_the_stream_and_with_reconnect_it_goes_on() {
+fn an_unplugged_board_ends_the_stream_or_with_reconnect_continues_it() {
     let folder = tempfile::tempdir().unwrap();
     let (port, uri) = port(&folder);
     let graph = |query: &str| {
@@ -195,7 +195,7 @@ fn samples_without_headers_go_over_a_serial_line_both_ways() {
 }
 
 #[test]
-fn a_port_that_cannot_be_had_is_said_with_what_to_do() {
+fn an_unavailable_port_is_an_error_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let (port, uri) = port(&folder);
     let board = Board::plugged_in(&port);

@@ -23,7 +23,7 @@ fn picture(link: &str, file: &Path, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_far_picture_of_a_recording_is_that_of_the_recording_to_the_pixel() {
+fn a_remote_picture_of_a_recording_equals_the_local_one_to_the_pixel() {
     let folder = tempfile::tempdir().unwrap();
     let (far, near) = (folder.path().join("far.png"), folder.path().join("near.png"));
     let recording = example("ecg.sigmf-meta");
@@ -70,7 +70,7 @@ fn two_look_at_once_each_at_what_they_want_and_the_server_says_who() {
 }
 
 #[test]
-fn of_several_sources_each_viewer_sees_the_one_that_its_link_names() {
+fn each_viewer_sees_the_source_that_its_link_names() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let recording = example("ecg.sigmf-meta");
@@ -100,7 +100,7 @@ fn of_several_sources_each_viewer_sees_the_one_that_its_link_names() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anything_runs() {
+fn impossible_options_are_errors_before_the_server_runs() {
     for (arguments, words) in [
         (
             vec![

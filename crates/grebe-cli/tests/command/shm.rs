@@ -113,7 +113,7 @@ fn holders(stream: &str) -> usize {
 const WAVE: [&str; 8] = ["--channels", "2", "--rate", "8M", "--wave", "chirp,noise", "--samples", "600_001"];
 
 #[test]
-fn what_two_readers_record_is_what_is_generated_bit_for_bit() {
+fn two_readers_record_the_generated_samples_bit_for_bit() {
     let room = Room::new();
     let (direct, one, two) =
         (room.path("d.sigmf-meta"), room.path("one.sigmf-meta"), room.path("two.sigmf-meta"));
@@ -270,7 +270,7 @@ fn a_name_that_is_taken_is_refused_and_a_dead_one_is_taken_over() {
 }
 
 #[test]
-fn a_listing_removes_what_the_dead_left() {
+fn a_listing_removes_leftovers_of_dead_processes() {
     let room = Room::new();
     let (dead, alive) = (room.start(&["sg", "--to", "shm://x"]), room.start(&["sg", "--to", "shm://y"]));
     drop(room.join(Policy::DropOldest));
@@ -379,7 +379,7 @@ fn readers_that_are_killed_cost_nobody_a_frame() {
 }
 
 #[test]
-fn a_killed_producer_leaves_readers_with_what_is_complete() {
+fn after_a_killed_producer_readers_have_all_complete_batches() {
     kill_producers(8);
 }
 
@@ -391,7 +391,7 @@ fn two_hundred_killed_readers_and_fifty_killed_producers() {
 }
 
 #[test]
-fn a_stopped_reader_holds_up_nobody() {
+fn a_stopped_reader_delays_nobody() {
     let room = Room::new();
     let to = "shm://x?wait=2&memory=16M";
     let generator = room.start(&["sg", "--channels", "2", "--rate", "20M", "--to", to]);

@@ -46,7 +46,7 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_device_hears_is_recorded_as_it_is() {
+fn a_sound_device_is_recorded_bit_for_bit() {
     if !has_sound() {
         return;
     }
@@ -93,7 +93,7 @@ fn played_as_i32(path: &str, config: &str, channels: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_played_is_what_the_device_gets() {
+fn a_sound_device_gets_the_played_samples() {
     if !has_sound() {
         return;
     }
@@ -149,7 +149,7 @@ fn the_default_device_makes_a_picture() {
 }
 
 #[test]
-fn a_device_that_cannot_be_had_is_said_with_what_to_do() {
+fn an_unavailable_device_is_an_error_with_a_remedy() {
     if !has_sound() {
         return;
     }

@@ -110,7 +110,7 @@ fn a_short_recording_names_the_disk_that_it_is_on() {
 }
 
 #[test]
-fn a_full_disk_is_left_out_and_the_other_goes_on() {
+fn a_full_disk_is_dropped_and_the_other_continues() {
     for small_is_first in [true, false] {
         let Some(small) = SmallDisk::mount() else {
             println!("skipped: only root can mount a small file system");
@@ -153,7 +153,7 @@ fn disks_that_are_all_full_end_the_recording_in_order() {
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_what_was_on_all_disks() {
+fn a_killed_recorder_leaves_the_samples_of_all_disks() {
     let mut worst = Duration::ZERO;
     for number in 0..kills() {
         let (_folder, [one, two]) = disks();
@@ -190,7 +190,7 @@ fn a_recorder_that_is_killed_leaves_what_was_on_all_disks() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn impossible_options_are_errors() {
     let (_folder, [one, two]) = disks();
     let file = one.join("x.sigmf-meta");
     let said = |to: &[&Path], more: &[&str], status: i32| {

@@ -90,7 +90,7 @@ fn a_running_generator_is_shown_as_a_table_and_as_json() {
 }
 
 #[test]
-fn json_lines_go_on_until_the_reader_has_enough_or_the_process_ends() {
+fn json_lines_continue_until_the_reader_or_the_process_ends() {
     let place = Place::new();
     let generator = place.generator();
     let mut top = place.grebe(&["top", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -112,7 +112,7 @@ fn json_lines_go_on_until_the_reader_has_enough_or_the_process_ends() {
 }
 
 #[test]
-fn what_a_killed_process_leaves_is_removed_by_the_next_listing() {
+fn the_next_listing_removes_leftovers_of_a_killed_process() {
     let place = Place::new();
     let mut generator = place.generator();
     let socket = place.socket(&generator);

@@ -81,7 +81,7 @@ fn the_sender_may_print_the_ticket() {
 }
 
 #[test]
-fn a_killed_receiver_goes_on_where_it_was() {
+fn a_killed_receiver_resumes() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, contents) = file(from.path(), "large.bin", 20_000_000);
     let receiver = Waiting::recv(into.path());
@@ -101,7 +101,7 @@ fn a_killed_receiver_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_killed_sender_goes_on_where_it_was() {
+fn a_killed_sender_resumes() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, contents) = file(from.path(), "large.bin", 20_000_000);
     let receiver = Waiting::recv(into.path());
@@ -124,7 +124,7 @@ fn a_killed_sender_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_sent_anew() {
+fn a_changed_file_is_sent_from_the_start() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 10_000_000);
     let receiver = Waiting::recv(into.path());
@@ -171,7 +171,7 @@ fn ctrl_c_ends_both_sides_at_once() {
 }
 
 #[test]
-fn what_is_no_ticket_is_wrong_usage_and_is_named_where_it_is_no_secret() {
+fn an_invalid_ticket_is_wrong_usage_and_shown_unless_secret() {
     let from = tempfile::tempdir().unwrap();
     let (one, _) = file(from.path(), "one", 10);
     for (word, named) in [
@@ -209,7 +209,7 @@ fn a_ticket_is_good_once_and_for_its_time() {
 }
 
 #[test]
-fn nothing_is_replaced_unasked() {
+fn nothing_is_replaced_without_consent() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, contents) = file(from.path(), "one", 1_000);
     fs::write(into.path().join("one"), b"precious").unwrap();
@@ -235,7 +235,7 @@ fn nothing_is_replaced_unasked() {
 }
 
 #[test]
-fn whatever_letters_a_name_has_it_comes_and_does_nothing_to_a_terminal() {
+fn names_of_any_characters_arrive_and_print_safely() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let long = "x".repeat(255);
     let names_sent = ["obs_2024-01-01T12:00:00.fits", "tab\tnew\nline", "back\\slash", "\u{1b}[2J", &long]
@@ -262,7 +262,7 @@ fn whatever_letters_a_name_has_it_comes_and_does_nothing_to_a_terminal() {
 }
 
 #[test]
-fn hidden_names_come_among_the_users_own_only_where_somebody_says_so() {
+fn hidden_names_enter_the_home_directory_only_on_consent() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (hidden, _) = file(from.path(), ".profile", 100);
     for (options, status) in [(&[][..], 1), (&["--ask=never"], 0)] {
@@ -320,7 +320,7 @@ fn a_ticket_that_was_cut_makes_no_directory() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_said_before_anybody_is_asked() {
+fn an_unreadable_source_is_an_error_before_the_peer_is_asked() {
     let missing = crate::support::run(&["send", "/no/such/file"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("/no/such/file"));
@@ -349,7 +349,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_said_on_both_sides() {
+fn a_full_disk_is_reported_on_both_sides() {
     let Some(disk) = SmallDisk::mount() else {
         eprintln!("skipped: only root can mount a small file system");
         return;

@@ -64,7 +64,7 @@ fn errors_about_files_show_every_letter_of_them() {
 }
 
 #[test]
-fn what_a_recording_says_of_itself_is_seen_and_json_has_it_as_it_is() {
+fn texts_of_a_recording_are_shown_escaped_and_unchanged_in_json() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.sigmf-meta");
     let global = json!({
@@ -78,7 +78,7 @@ fn what_a_recording_says_of_itself_is_seen_and_json_has_it_as_it_is() {
 }
 
 #[test]
-fn a_list_of_what_is_copied_shows_every_letter_and_its_json_has_them() {
+fn a_list_of_copied_files_shows_every_character_and_so_does_json() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     fs::create_dir(&from).unwrap();

@@ -168,7 +168,7 @@ fn capture(datagrams: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_what_to_do() {
+fn errors_say_what_to_do() {
     for (arguments, says) in [
         (
             &["sg", "--samples", "10", "--to", "vrt://127.0.0.1:9?profile=difi"][..],

@@ -105,7 +105,7 @@ fn left_out(result: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_was_renamed_to_other_case_is_not_removed_from_a_volume_that_ignores_it() {
+fn delete_spares_a_name_that_differs_only_in_case_on_such_a_volume() {
     for volume in Volume::all() {
         let (from, to) = (volume.folder.path().join("from"), volume.path().join("to"));
         fs::create_dir_all(from.join("Night")).unwrap();
@@ -133,7 +133,7 @@ fn what_was_renamed_to_other_case_is_not_removed_from_a_volume_that_ignores_it()
 }
 
 #[test]
-fn of_names_that_are_one_on_the_volume_the_first_is_copied_and_the_others_are_told() {
+fn names_equal_on_the_volume_copy_the_first_and_report_the_others() {
     for volume in Volume::all() {
         let (from, to) = (volume.folder.path().join("from"), volume.path().join("to"));
         fs::create_dir_all(from.join("Runs")).unwrap();
@@ -222,7 +222,7 @@ fn a_volume_without_owners_and_modes_is_copied_to_and_nothing_twice() {
 }
 
 #[test]
-fn a_part_on_such_a_volume_is_gone_on_with() {
+fn a_part_on_such_a_volume_resumes() {
     for volume in Volume::all() {
         let (from, to) = (volume.folder.path().join("from"), volume.path().join("to"));
         fs::create_dir(&from).unwrap();
@@ -240,7 +240,7 @@ fn a_part_on_such_a_volume_is_gone_on_with() {
 }
 
 #[test]
-fn a_folder_of_somebody_else_is_refused_where_owners_are_kept() {
+fn a_folder_of_another_owner_is_refused() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));

@@ -24,7 +24,7 @@ fn shake(stream: &mut TcpStream, kind: &str) {
 }
 
 #[test]
-fn an_idle_connection_holds_up_nobody_and_a_subscription_may_come_late() {
+fn an_idle_connection_delays_nobody_and_may_subscribe_late() {
     let to = "zmq://127.0.0.1:0?listen&format=i16";
     let (sender, address, _stderr) = listening(&["sg", "--rate", "1k", "--samples", "1000", "--to", to]);
     let mut idle = TcpStream::connect(&address).unwrap();

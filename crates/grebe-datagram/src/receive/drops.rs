@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_counter_is_none_and_not_zero() {
+    fn a_missing_counter_is_none_not_zero() {
         assert_eq!(DropCounter::from_baseline(None).total(), None);
     }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_is_told_once_as_it_begins_and_once_as_it_clears() {
+    fn congestion_is_reported_at_its_begin_and_its_end() {
         let now = Instant::now();
         let mut sampler = Sampler::new(now);
         let mut at = |second: u64, total| sampler.sample(now + Duration::from_secs(second), total);

@@ -300,7 +300,7 @@ fn a_stage_that_waits_says_so_at_once_is_cancelled_and_keeps_no_source_open() {
 }
 
 #[test]
-fn what_a_kind_says_of_itself() {
+fn a_kind_describes_its_ports_and_parameters() {
     let kinds = kinds();
     let source = kinds.get("source").unwrap();
     assert_eq!(source.about(), "Makes a stream.");

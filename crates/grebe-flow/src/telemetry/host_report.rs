@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read_again() {
+    fn host_reports_round_trip() {
         let read = HostReport::parse(json("adc").as_bytes()).unwrap();
         assert_eq!((read.host.as_str(), read.report.stages[0].own["adc"]), ("adc", 3));
         assert_eq!(HostReport::parse(read.to_json().as_bytes()), Ok(read));
     }
 
     #[test]
-    fn what_strangers_tell_is_tamed() {
+    fn host_reports_of_strangers_are_bounded_and_printable() {
         let read = HostReport::parse(json("a\u{1b}[2Jb\n").as_bytes()).unwrap();
         let said = format!("{read:?}");
         assert!(!said.contains("\\u{1b}") && !said.contains("\\n") && said.contains("a[2Jb"), "{said}");

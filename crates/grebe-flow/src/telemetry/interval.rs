@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_piles_up_the_busiest_is_named() {
+    fn without_full_queues_the_busiest_stage_is_named() {
         let source = slowest_of([97, 30, 20], [5, 0], Policy::Block).unwrap();
         assert_eq!(source.to_string(), "source, busy 97 %: it sets the pace");
         assert_eq!(

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_that_does_not_read_misses_lines_holds_nobody_up_and_is_hung_up_on() {
+    fn a_reader_that_does_not_read_misses_lines_and_is_disconnected() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut reader = Reader { stream: ours, pending: None, served: Instant::now() };

@@ -184,7 +184,7 @@ fn a_stage_that_closes_what_it_wrote_takes_the_time_that_it_needs() {
 }
 
 #[test]
-fn what_is_queued_when_a_graph_is_stopped_is_drained_while_it_gets_on() {
+fn a_stopped_graph_drains_its_queues_while_they_progress() {
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
     // 32 frames at 50 ms each take more than twice the time allowed without progress.

@@ -129,7 +129,7 @@ impl Stage for Unhooked {
 }
 
 #[test]
-fn a_pool_of_a_stages_own_wakes_it_although_nobody_said_so() {
+fn a_stages_own_pool_wakes_it() {
     for pool in [None, Some(BatchPool::new(1, 64))] {
         let (owners, told) = mpsc::channel();
         let mut graph = Graph::new();

@@ -78,7 +78,7 @@ fn a_new_description_takes_over_from_one_that_is_not_whole() {
 }
 
 #[test]
-fn what_is_too_long_is_not_sent() {
+fn a_description_that_is_too_long_is_not_sent() {
     let long = Description { notes: Some("x".repeat(TEXT_BYTES_MAX)), ..Description::default() };
     let error = long.frames(&NEXT, 65_000).unwrap_err();
     assert_eq!((error.text_bytes > TEXT_BYTES_MAX, error.bytes_max), (true, TEXT_BYTES_MAX));
@@ -121,7 +121,7 @@ fn each_damage_is_refused_and_the_next_is_heard() {
 }
 
 #[test]
-fn text_that_is_no_description_is_refused_though_its_checksum_is_right() {
+fn invalid_text_is_refused_despite_a_valid_checksum() {
     for text in [
         "[]",
         "{\"grebe:channels\": 3}",
@@ -240,7 +240,7 @@ fn a_sample_has_the_time_of_its_stamp_or_of_its_place_in_a_recording() {
 }
 
 #[test]
-fn what_is_said_of_a_stream_holds_for_a_part_of_its_samples() {
+fn a_description_applies_to_a_part_of_the_samples() {
     let of = |first_sample_index, annotations| Description {
         first_sample_index,
         recorded_at: Some(then()),

@@ -17,7 +17,7 @@ fn frame(sequence: u64) -> Header {
 }
 
 #[test]
-fn what_the_generator_dropped_is_told_from_what_the_network_lost() {
+fn generator_drops_are_distinguished_from_network_loss() {
     let mut tracker = StreamTracker::new();
     tracker.arrive(&frame(0));
     let later = |sequence, index, drops| Header {
@@ -48,7 +48,7 @@ fn drops_that_were_given_no_index_are_the_generators_too() {
 }
 
 #[test]
-fn what_the_generator_dropped_before_its_first_frame_is_counted_by_who_saw_that_frame() {
+fn generator_drops_before_the_first_frame_count_for_readers_of_that_frame() {
     let counted = |header: &Header| {
         let mut tracker = StreamTracker::new();
         assert_eq!(tracker.arrive(header), Arrival::First);
@@ -132,7 +132,7 @@ fn a_sender_without_a_clock_that_begins_again_is_found_by_its_run() {
 }
 
 #[test]
-fn the_position_the_end_and_the_counts_are_told() {
+fn position_end_and_counts_are_reported() {
     let mut tracker = StreamTracker::new();
     assert_eq!((tracker.next_sample_index(), tracker.is_ended()), (None, false));
     tracker.arrive(&frame(4));
@@ -233,7 +233,7 @@ fn splitting_a_run_while_as_many_are_remembered_as_can_be_forgets_the_oldest() {
 }
 
 #[test]
-fn what_the_generator_dropped_takes_no_place_among_the_missing_frames() {
+fn generator_drops_are_not_missing_frames() {
     let mut tracker = StreamTracker::new();
     tracker.arrive(&frame(0));
     tracker.arrive(&frame(2));

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else() {
+    fn edge_messages_round_trip_and_other_bytes_are_refused() {
         for kind in Kind::ALL {
             for length in [0, 1, 4, 8, 16, 20, 64, CONTROL_BYTES_MAX, FRAMES_BYTES_MAX, u32::MAX] {
                 let head = Head { kind, link: 513, length };

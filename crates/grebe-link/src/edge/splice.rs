@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_began_again_goes_on_behind_a_gap_as_long_as_its_stamps_say() {
+    fn a_restarted_source_continues_after_a_gap_of_its_stamps_length() {
         let now = Instant::now();
         let mut splice = followed(now);
         let gap = splice.close(&frame(0, 51_000_000), Some(&description(1)), now).unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_reboot_the_gap_is_as_long_as_nothing_came() {
+    fn after_a_reboot_the_gap_is_as_long_as_the_silence() {
         let now = Instant::now();
         let mut splice = followed(now);
         let gap =

@@ -189,7 +189,7 @@ impl Joined {
 }
 
 #[test]
-fn what_one_graph_sends_the_other_gets_to_the_sample_with_what_was_said_of_it() {
+fn an_edge_between_graphs_carries_every_sample_and_description() {
     for is_relayed in [false, true] {
         let joined = Joined::start(2_000, QueueOptions::block(8), usize::MAX, is_relayed, true);
         joined.producer.wait().unwrap();
@@ -248,7 +248,7 @@ fn a_stopped_graph_goes_on_with_what_comes_from_another_until_that_ends() {
 }
 
 #[test]
-fn who_sends_more_than_it_may_is_not_believed() {
+fn a_peer_that_exceeds_its_credit_is_cut_off() {
     let inbox = Arc::new(Inbox::default());
     let routes = Routes::from([(1, Route::In(inbox))]);
     let message =
@@ -345,7 +345,7 @@ fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
 }
 
 #[test]
-fn a_producer_that_comes_back_goes_on_behind_a_gap_in_one_stream() {
+fn a_returning_producer_continues_the_stream_after_a_gap() {
     let (one, other) = crossed();
     let producing = Arc::new(Outbox::kept());
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);
@@ -397,7 +397,7 @@ fn turn(
 }
 
 #[test]
-fn a_link_goes_on_over_another_connection_and_what_was_under_way_is_counted() {
+fn a_link_continues_over_another_connection_and_counts_losses() {
     let [first, consuming] = [(); 2].map(|()| Arc::new(Outbox::kept()));
     let (inbox, leads) = (Arc::new(Inbox::default()), [&first, &consuming].map(link_route));
     let (one, other) = crossed();

@@ -101,7 +101,7 @@ fn two_kernels_that_know_utc_know_each_other() {
 }
 
 #[test]
-fn what_a_host_between_measured_adds_up() {
+fn clock_relations_over_an_intermediate_host_add_up() {
     let between = MeasuredClock {
         producer_ts_ns: 1_000_000_000,
         axis: AxisTime { clock: 5, ns: 3_000_000_000, error_ns: 10, drift_ppb: 1_000, drift_error_ppb: 50 },

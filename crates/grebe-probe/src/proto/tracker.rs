@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_runs_copies_and_order_are_told_apart() {
+    fn loss_runs_duplicates_and_reordering_are_distinguished() {
         let mut tracker = Tracker::new(train(100));
         for seq in (0..100_u32).filter(|seq| !(10..15).contains(seq) && *seq != 50) {
             let seq = match seq {

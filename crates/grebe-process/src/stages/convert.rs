@@ -283,7 +283,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_wide_enough_brings_everything_back(
+        fn conversion_to_a_wider_format_and_back_is_lossless(
             bytes in prop::collection::vec(any::<u8>(), 0..300), words in prop::collection::vec(any::<i16>(), 0..300),
             longs in prop::collection::vec(any::<i32>(), 0..300),
         ) {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_format_goes_on_as_it_is_and_what_becomes_smaller_stays_a_frame() {
+    fn convert_passes_equal_formats_unchanged_and_keeps_frames_when_narrowing() {
         let batches = batches_of(2, &[(0, 64), (64, 64), (200, 64)], 2);
         let before = frames_of(&batches);
         let mut bench = stage(SampleFormat::I16);

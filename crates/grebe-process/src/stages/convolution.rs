@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_spoils_only_what_it_belongs_to() {
+    fn a_nan_spoils_only_its_own_outputs() {
         let taps = numbers(300, 3);
         let mut convolution = Convolution::new(&taps);
         for spoilt in [f64::NAN, f64::INFINITY, 3e38] {

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stands_at_its_place_and_what_would_fold_is_80_db_down() {
+    fn decimated_samples_keep_their_places_and_aliases_are_80_db_down() {
         for factor in [2u64, 5, 10, 64] {
             let of = |frequency: f64| {
                 // Fraction of the new rate, whatever the frames.

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_every_complex_format_is_told_as_a_part_of_full_scale() {
+    fn levels_of_every_complex_format_are_relative_to_full_scale() {
         let samples = [Complex::new(0.6f32, -0.8), Complex::new(0.0, 0.0), Complex::new(0.1, 0.0)];
         assert_eq!(of(MagnitudeUnit::Linear, &samples), [1.0, 0.0, 0.1]);
         assert_eq!(of(MagnitudeUnit::Power, &samples[..2]), [1.0, 0.0]);

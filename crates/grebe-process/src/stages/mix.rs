@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_labelled_moves_with_the_signal_where_nothing_says_what_the_zero_stands_for() {
+    fn mixing_shifts_annotations_without_a_centre_frequency() {
         let label = |hz| StreamAnnotation { lower_edge_hz: Some(hz), ..StreamAnnotation::default() };
         for (centre_frequency_hz, after_hz) in [(None, 100_010.0), (Some(1e8), 10.0)] {
             let mut batch = frame(0, 4, |_| Complex::new(0i16, 0)).try_unique().unwrap();

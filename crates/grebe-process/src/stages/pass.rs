@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_holds_up_the_next_for_as_long_as_it_lasts() {
+    fn a_batch_delays_the_next_by_its_duration() {
         let batch = stream(1, &[(0, 500)]).remove(0);
         let length =
             |rate: Option<f64>| ThrottleStage::new(&Throttle { rate: rate.map(RateHz) }).length(&batch);

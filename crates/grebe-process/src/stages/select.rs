@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_channel_can_become_eight() {
+    fn select_makes_eight_channels_of_one() {
         // A full chunk gives more than a chunk.
         let frames: Vec<(u64, u32)> = (0..60).map(|frame| (frame * 500, 500)).collect();
         let after = frames_of(&selected(&[1; 8], batches_of(1, &frames, 60)).unwrap());

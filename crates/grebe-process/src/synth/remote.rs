@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_changes_nothing() {
+    fn an_impossible_signal_changes_nothing() {
         let synth = Synth { frequency: Some(vec![FrequencyHz(1_000.0)].into()), ..Synth::default() };
         let (_source, mut remote) = SynthRemote::new(synth).unwrap();
         for rate_hz in [0.0, -1.0, f64::NAN, f64::INFINITY, 1_500.0] {

@@ -1,4 +1,4 @@
-//! Boxes of time and frequency, and what becomes of them.
+//! Boxes of time and frequency, and the results of cutting them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct CutBox {
     pub rate_hz: Option<f64>,
 }
 
-/// What became of a box.
+/// The result of cutting a box.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BoxCut {
     /// Samples per channel; 0: no file was written.

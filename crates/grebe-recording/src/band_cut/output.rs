@@ -60,7 +60,7 @@ impl Output {
         Self { wanted, range, to, labels, source, writer: None, place: None, cut }
     }
 
-    /// What comes next is of these samples of the signal.
+    /// The next output belongs to these samples of the signal.
     pub(super) fn follow(
         &mut self,
         filter: &BandFilter,

@@ -43,7 +43,7 @@ impl Signal {
         for (file, recording) in files.iter().enumerate() {
             for segment in recording.segments() {
                 let missing = index.and_then(|index| segment.first_sample_index.checked_sub(index));
-                // Another stream follows at once, and is no continuation.
+                // Another stream follows at once, which does not continue this one.
                 let follows = missing == Some(0);
                 at = at.saturating_add(missing.unwrap_or(0));
                 index = Some(segment.first_sample_index + segment.length_samples);

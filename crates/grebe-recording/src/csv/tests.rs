@@ -27,7 +27,7 @@ fn numbers(file: &mut SampleFile, channel: usize) -> Vec<f64> {
 }
 
 #[test]
-fn what_programs_write_is_read() {
+fn tables_of_other_programs_are_read() {
     for (text, query) in [
         ("1,-2.5\n3e2,4\n", ""),
         ("a,b\n1,-2.5\n3e2,4\n", ""),
@@ -57,7 +57,7 @@ fn times_say_the_rate_and_where_samples_are_missing() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_line() {
+fn an_unreadable_table_names_its_line() {
     for (text, query, says) in [
         ("", "", "holds no samples"),
         ("a,b\n", "", "no table of numbers is found; line 1 is 'a,b'"),

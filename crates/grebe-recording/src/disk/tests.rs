@@ -82,7 +82,7 @@ proptest! {
 }
 
 #[test]
-fn a_disk_that_is_full_takes_what_it_has_room_for_and_holds_nobody_up() {
+fn a_full_disk_takes_what_fits_and_delays_nobody() {
     for method in METHODS {
         let folder = tempfile::tempdir_in(".").unwrap();
         let mut disk = Disk::start(1 << 20, 1, method).unwrap();
@@ -110,7 +110,7 @@ fn a_disk_that_is_full_takes_what_it_has_room_for_and_holds_nobody_up() {
 }
 
 #[test]
-fn what_comes_slowly_does_not_wait_for_a_full_block() {
+fn a_slow_stream_does_not_wait_for_a_full_block() {
     let folder = tempfile::tempdir_in(".").unwrap();
     let mut disk = Disk::start(64 << 20, 1, WriteMethod::Best).unwrap();
     let mut end = begin(&disk, &folder);
@@ -147,7 +147,7 @@ fn a_disk_that_stops_costs_no_more_memory_than_was_granted() {
 }
 
 #[test]
-fn who_looks_at_the_blocks_gets_all_of_them_or_is_told_that_some_are_missing() {
+fn an_observer_gets_every_block_or_learns_of_missing_ones() {
     let folder = tempfile::tempdir_in(".").unwrap();
     let mut disk = Disk::start(1 << 20, 1, WriteMethod::Best).unwrap();
     let mut end = begin(&disk, &folder);

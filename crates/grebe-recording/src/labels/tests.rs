@@ -15,7 +15,7 @@ fn annotation(position: u64, length_samples: u64, label: &str) -> Annotation {
 }
 
 #[test]
-fn each_is_said_before_it_begins_and_more_than_once_and_the_longest_stays() {
+fn annotations_are_announced_early_and_repeatedly_longest_first() {
     let mut all: Vec<_> =
         (0..1_000u64).map(|at| annotation(100 + at * 10, at % 30, &format!("{at}"))).collect();
     all.insert(0, annotation(50, 900_000, "longest"));
@@ -46,7 +46,7 @@ fn each_is_said_before_it_begins_and_more_than_once_and_the_longest_stays() {
 }
 
 #[test]
-fn many_at_one_place_are_said_at_once_and_more_than_fit_are_counted() {
+fn many_annotations_at_one_place_are_sent_together_and_excess_is_counted() {
     let all = |count: usize| (0..count).map(|at| annotation(70, 5, &format!("{at}"))).collect();
     let (mut labels, note) = Labels::of(&file(all(100)));
     assert_eq!((note, labels.around(70, 0, 0).len()), (None, 100));

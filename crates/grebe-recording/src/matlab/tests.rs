@@ -84,7 +84,7 @@ fn the_array_of_a_file_is_read_whatever_its_shape_and_its_numbers() {
 }
 
 #[test]
-fn of_several_arrays_one_is_named_and_what_is_damaged_is_said() {
+fn several_arrays_need_a_name_and_damage_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.mat");
     let array = |name: &str| matrix(name, 9, &[8, 1], &[(2, (0..8).collect())]);

@@ -45,7 +45,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_read_in_order_comes_from_threads_and_is_right() {
+fn sequential_reads_use_threads_and_return_the_right_bytes() {
     let bytes = (24 << 20) + 333;
     let mut reader = FileReader::new(made(bytes));
     let mut out = vec![0; 700_001];
@@ -64,7 +64,7 @@ fn what_is_read_in_order_comes_from_threads_and_is_right() {
 }
 
 #[test]
-fn a_stretch_that_repeats_is_read_on_across_its_end() {
+fn a_repeated_range_is_read_across_its_end() {
     let stretch = 4_097..(21 << 20) + 5u64;
     let mut reader = FileReader::new(made(22 << 20));
     reader.expect(stretch.clone(), true, 0);

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_others_is_removed_first() {
+    fn the_collection_is_removed_before_its_recordings() {
         let mut files = [
             "a_ch1.sigmf-data",
             "a_ch2.sigmf-meta",

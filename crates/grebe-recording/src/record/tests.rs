@@ -58,7 +58,7 @@ fn frame(sequence: u64, index: u64, stamp_ms: u64) -> Batch {
 }
 
 #[test]
-fn where_a_sender_begins_again_the_clock_says_what_is_missing() {
+fn the_clock_gives_the_gap_before_a_restarted_sender() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sigmf-meta");
     let sink = SigmfSink::create(&path, RecordOptions::default()).unwrap();
@@ -88,7 +88,7 @@ fn where_a_sender_begins_again_the_clock_says_what_is_missing() {
 }
 
 #[test]
-fn where_the_index_goes_on_after_a_restart_it_says_what_is_missing() {
+fn a_continued_index_gives_the_gap_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sigmf-meta");
     let sink = SigmfSink::create(&path, RecordOptions::default()).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused_with_words() {
+    fn an_impossible_save_is_refused_with_the_reason() {
         let error = RingLength::Time(Duration::from_secs(3)).check().unwrap_err().to_string();
         assert!(error.contains("give 4s or more"), "{error}");
         let error = RingLength::Bytes(1_000).check().unwrap_err().to_string();

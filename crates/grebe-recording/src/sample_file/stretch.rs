@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_keeps_indexes_gaps_times_and_what_is_labelled() {
+    fn a_range_keeps_indices_gaps_times_and_annotations() {
         let folder = tempfile::tempdir().unwrap();
         let whole = recorded(folder.path(), 3);
         let began = whole.time_at(0).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rate_has_no_times() {
+    fn a_file_without_a_rate_has_no_times() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.u8");
         std::fs::write(&path, [1, 2, 3]).unwrap();

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_closed_alone_leaves_no_old_sum_in_what_ties_it_to_others() {
+    fn closing_one_recording_leaves_no_old_checksum_in_its_collection() {
         let folder = tempfile::tempdir().unwrap();
         let both = both(folder.path());
         let second = folder.path().join("both_2.sigmf-meta");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_in_a_collection_stays_when_it_is_tied_anew() {
+    fn a_repaired_collection_keeps_foreign_fields() {
         let folder = tempfile::tempdir().unwrap();
         let both = both(folder.path());
         let sigma = json!({ "name": "sigma", "version": "1", "optional": true });

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_before_its_clock_was_known_begins_when_that_says() {
+    fn captures_before_the_clock_measurement_get_times_by_it() {
         let captured = |first_sample_index, time_s: u64, axis| Captured {
             position: first_sample_index,
             first_sample_index,

@@ -102,7 +102,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_recorded_is_read_back_bit_exact_with_its_gaps(
+    fn a_recording_is_read_back_bit_for_bit_with_its_gaps(
         channels in 1usize..=8,
         start in prop_oneof![Just(0u64), 0u64..1 << 40],
         steps in prop::collection::vec((prop_oneof![3 => Just(0u64), 1 => 1u64..1 << 33], 1usize..900), 1..20),
@@ -143,7 +143,7 @@ proptest! {
 
     /// A recorder that was killed: any length of any channel's file, the metadata of an earlier moment.
     #[test]
-    fn what_a_killed_recorder_leaves_is_read(
+    fn a_recording_of_a_killed_recorder_is_read(
         channels in 1usize..=4,
         cuts in prop::collection::vec(0u64..2_401, 4),
     ) {
@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_being_recorded_is_not_called_cut_off() {
+fn a_recording_in_progress_is_not_called_truncated() {
     for channels in [1, 3] {
         let (_folder, path) = scratch("live.sigmf-meta");
         drop(record(&path, &settings(channels), &[(0, 500)]));
@@ -357,7 +357,7 @@ fn closing_a_fast_recording_does_not_read_it_again() {
 }
 
 #[test]
-fn samples_behind_the_last_gap_that_was_noted_are_left_out_in_words() {
+fn samples_after_the_last_known_gap_are_skipped_with_a_note() {
     let (_folder, path) = scratch("doubt.sigmf-meta");
     drop(record(&path, &settings(1), &[(0, 500), (700, 100)]));
     let mut meta = read_json(&path);

@@ -156,7 +156,7 @@ fn blocks_follow_one_another_and_can_be_read_while_others_are_written() {
 }
 
 #[test]
-fn what_is_stale_damaged_or_not_whole_is_refused() {
+fn a_stale_damaged_or_incomplete_summary_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.grebe-summary");
     let (format, mut rng) = (SampleFormat::I16, Rng::with_seed(1));
@@ -191,7 +191,7 @@ fn what_is_stale_damaged_or_not_whole_is_refused() {
 }
 
 #[test]
-fn one_that_somebody_else_wrote_by_the_page_is_read() {
+fn a_summary_written_by_the_page_alone_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/summary/i16");
     let summary = Summary::open(&path).unwrap().unwrap();
     assert_eq!(summary.known_samples(), 700);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn units_stand_behind_names() {
+    fn units_follow_names() {
         for (text, name, unit) in [
             ("CH1 in V", "CH1", "V"),
             ("W.AvgPow(W)", "W.AvgPow", "W"),

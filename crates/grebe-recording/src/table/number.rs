@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_may_stand_right_behind_a_number() {
+    fn a_unit_may_follow_a_number_directly() {
         for (text, value, unit) in [
             ("24.00°C", 24.0, "°C"),
             ("40%", 40.0, "%"),

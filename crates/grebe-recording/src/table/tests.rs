@@ -213,7 +213,7 @@ fn a_program_that_waits_between_lines_has_no_gaps_and_a_mean_rate() {
 }
 
 #[test]
-fn times_without_an_even_spacing_are_told_apart() {
+fn times_without_even_spacing_are_recognised() {
     use super::Uneven::{Irregular, Standing};
 
     assert_eq!(Spacing::of(&[0.0, 13.25e-6, 13.87e-6, 1e-3, 6.0], 1e-9), Err(Irregular));

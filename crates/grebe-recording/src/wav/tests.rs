@@ -35,7 +35,7 @@ fn scratch(name: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn what_another_library_wrote_is_read_in_every_width() {
+fn wav_files_of_another_library_are_read_in_every_width() {
     let (_folder, path) = scratch("x.wav");
     let int = SampleFormat::Int;
     write(&path, 2, 16, int, &[1i16, -2, 3, -4]);
@@ -187,7 +187,7 @@ fn a_chunk_of_odd_length_is_passed_with_and_without_its_padding() {
 }
 
 #[test]
-fn a_bad_file_is_refused_with_what_is_wrong() {
+fn a_bad_file_is_refused_with_the_reason() {
     let (_folder, path) = scratch("x.wav");
     write(&path, 1, 16, SampleFormat::Int, &[7i16, 8, 9]);
     let good = std::fs::read(&path).unwrap();
@@ -225,7 +225,7 @@ fn a_bad_file_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn what_is_longer_than_a_riff_can_be_is_written_as_rf64() {
+fn files_longer_than_riff_allows_are_written_as_rf64() {
     let (_folder, path) = scratch("x.wav");
     let header = Header {
         encoding: crate::Encoding::of(grebe_frame::SampleFormat::F32),

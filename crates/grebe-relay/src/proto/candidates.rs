@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hosts_address_is_left_out() {
+    fn addresses_that_no_host_has_are_omitted() {
         let odd = addresses(&[
             "0.0.0.0:7",
             "255.255.255.255:7",
@@ -131,7 +131,7 @@ mod tests {
         }
 
         #[test]
-        fn foreign_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn foreign_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             if let Ok(found) = decode(&bytes) {
                 prop_assert!(found.len() <= CANDIDATES_MAX);
             }

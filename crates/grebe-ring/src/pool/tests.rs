@@ -110,7 +110,7 @@ fn a_pool_counts_its_chunks_and_wakes_who_waits_for_one() {
 }
 
 #[test]
-fn chunks_are_told_apart_by_index_bytes_and_metadata() {
+fn chunks_are_distinguished_by_index_bytes_and_metadata() {
     let mut made = 0_u8;
     let mut pool = Pool::new(3, 64, || {
         made += 1;
@@ -152,7 +152,7 @@ fn the_memory_of_an_import_is_freed_with_its_last_lease_and_not_before() {
 }
 
 #[test]
-fn what_is_shown_of_them_says_which_they_are() {
+fn debug_output_identifies_chunks_and_leases() {
     let mut pool = Pool::new(2, 64, || ());
     assert_eq!(format!("{pool:?}"), "Pool { chunks: 2, chunk_bytes: 64 }");
     let chunk = pool.acquire().unwrap();

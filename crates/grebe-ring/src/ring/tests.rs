@@ -35,7 +35,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_left_is_dropped_once() {
+fn remaining_elements_are_dropped_once() {
     for policy in Policy::ALL {
         let token = std::sync::Arc::new(());
         let (mut tx, mut rx) = ring(4, policy);

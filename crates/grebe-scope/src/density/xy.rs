@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_cell_is_counted() {
+    fn points_outside_of_the_cells_are_counted() {
         let mut xy = XyDensity::new(2, 2, (0.0, 1.0), (0.0, 1.0)).unwrap();
         let x = [0.0, f32::NAN, 2.0, f32::INFINITY, 1.0, 0.5];
         let y = [0.0, 0.0, 0.0, 1.0, f32::NAN];

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_repeat_has_a_delay_of_many_samples_and_no_phase() {
+    fn a_signal_without_a_period_has_a_delay_and_no_phase() {
         let mut rng = Rng::with_seed(3);
         let noise: Vec<f32> = (0..9000).map(|_| rng.f64() as f32 - 0.5).collect();
         let found = shift(&[noise[500..8692].to_vec(), noise[..8192].to_vec()]);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_left_out() {
+    fn an_unknown_shift_is_omitted() {
         let [a, _] = pair(sine(64.0), 0.0, 0.0);
         let [b, _] = pair(sine(128.0), 0.0, 0.0);
         assert_eq!(shift(&[a.clone(), b]), Shift::default(), "another frequency");

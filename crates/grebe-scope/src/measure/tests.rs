@@ -137,7 +137,7 @@ fn a_negative_factor_turns_the_table_over() {
 }
 
 #[test]
-fn what_a_signal_does_not_have_is_left_out() {
+fn quantities_that_a_signal_lacks_are_omitted() {
     let mut measurer = Measurer::new();
     let empty = measurer.measure(&[], RATE_HZ, Scale::COUNTS);
     assert!(Quantity::ALL.iter().all(|&q| empty.get(q).is_none()));
@@ -273,7 +273,7 @@ fn against_the_truth(measure: &mut dyn FnMut(&mut dyn Iterator<Item = f64>) -> M
 }
 
 #[test]
-fn what_is_not_finite_is_in_no_level() {
+fn levels_ignore_non_finite_samples() {
     let mut square: Vec<f32> = (0..10_000).map(|n| if n % 100 < 30 { 0.75 } else { -0.25 }).collect();
     let clean = Measurer::new().measure(&[&square], RATE_HZ, Scale::COUNTS);
     square[4010] = f32::NAN;

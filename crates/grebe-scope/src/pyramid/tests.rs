@@ -341,7 +341,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_finite_is_counted_and_spoils_nothing() {
+fn non_finite_samples_are_counted_and_spoil_nothing() {
     // 4 columns of 256 samples: good, all not-a-number, one infinity, good again and one not-a-number.
     let mut samples: Vec<f32> = (0..1024u16).map(|n| f32::from(n % 8)).collect();
     samples[256..512].fill(f32::NAN);

@@ -187,7 +187,7 @@ fn columns_of_reals_are_drawn_where_their_values_are_and_infinity_is_clipped() {
 }
 
 #[test]
-fn what_has_come_is_a_bar_that_is_brighter_where_more_has() {
+fn the_bar_of_received_data_is_brighter_where_more_has_arrived() {
     let arrived = [([0.0, 0.5], 1.0), ([0.5, 0.75], 0.3), ([0.75, 1.0], 0.0)];
     let image = Picture { arrived: Some(&arrived), ..picture(&[]) }.draw().unwrap();
     let plain = picture(&[]).draw().unwrap();

@@ -95,7 +95,7 @@ fn noise_has_its_density_with_every_window() {
 /// THD of a saw with nine harmonics is that of 1/2 to 1/10, -2.598 dB, and of a pulse of 30 % that of sin(0.3 pi n) / n, -2.947 dB. Exact
 /// where a period is many samples.
 #[test]
-fn distortion_of_low_tones_is_right_or_not_told() {
+fn distortion_of_low_tones_is_right_or_absent() {
     let thd = |amplitude: fn(f64) -> f64| {
         let harmonics: f64 = (2..=10).map(|n| amplitude(f64::from(n)).powi(2)).sum();
         10.0 * (harmonics / amplitude(1.0).powi(2)).log10()
@@ -134,7 +134,7 @@ fn distortion_of_low_tones_is_right_or_not_told() {
 }
 
 #[test]
-fn distortion_that_noise_hides_is_not_told() {
+fn distortion_below_the_noise_is_not_reported() {
     let mut rng = Rng::with_seed(9);
     let noise: Vec<f32> = (0..SIZE * 64).map(|_| f32::from(rng.i16(..)) / 3.3e7).collect();
     for (third, is_told) in [(0.0, false), (1e-3, true)] {

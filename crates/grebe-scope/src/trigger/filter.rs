@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_the_gain_of_a_first_order_high_pass() {
+    fn the_filter_has_the_gain_of_a_first_order_high_pass() {
         for corner in [0.003, 1e-5] {
             for (part, gain) in [(0.1, 0.0995), (1.0, std::f64::consts::FRAC_1_SQRT_2), (10.0, 0.995)] {
                 let tone = sine(corner * part, 10_000.0, (60.0 / corner).min(4e6) as usize);

@@ -119,7 +119,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "serial:///dev/ttyACM0?format=text",
             "serial:///dev/ttyUSB0?format=text&baud=9600&mode=7E2&flow=hardware&hangup=no&reconnect",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("serial:", "names no port"),
             ("serial://", "names no port"),

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_once_and_a_stream_that_begins_again_misses_nothing() {
+    fn a_gap_is_reported_once_and_a_restarted_stream_has_none() {
         let mut gaps = Gaps::default();
         let mut before = |first_sample_index, block_length_samples| {
             gaps.before(&Header { first_sample_index, block_length_samples, ..Header::default() })

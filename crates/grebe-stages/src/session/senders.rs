@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_took_a_port_over_ends_nothing_while_the_one_before_still_sends() {
+    fn the_end_of_a_takeover_does_not_end_the_first_sender() {
         let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
         let (first, other) = (address(7), address(8));
         let mut senders = Senders::new(|one, other| one == other);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_host_is_the_sender_its_ports_are_one() {
+    fn a_sending_host_may_change_its_port() {
         let address = |port| SocketAddr::from(([10, 0, 0, 1], port));
         let mut senders = Senders::new(|one, other| one.ip() == other.ip());
         let now = Instant::now();

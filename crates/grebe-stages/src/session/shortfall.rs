@@ -251,7 +251,7 @@ mod tests {
     const STEP_MS: u64 = 20;
 
     #[test]
-    fn a_crystal_is_no_loss_for_hours() {
+    fn clock_drift_is_not_taken_for_loss_for_hours() {
         for ppm in [-150.0, -40.0, 0.0, 40.0, 150.0] {
             let mut path = Path::new(2.4e6);
             path.run(4.0 * 3_600.0, ppm, 1.0, true);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_with_any_crystal_and_as_large_as_it_is() {
+    fn a_loss_is_reported_in_its_size_with_any_clock_drift() {
         for (ppm, rate_hz) in [(-150.0, 2.4e6), (0.0, 48e3), (150.0, 100.0), (90.0, 20e6)] {
             for lost_s in [0.1, 1.0, 30.0] {
                 let mut path = Path::new(rate_hz);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_never_comes_is_told_as_it_goes_on() {
+    fn a_missing_part_is_reported_when_the_stream_continues() {
         for share in [0.9, 0.99, 0.5, 0.999] {
             let mut path = Path::new(1e6);
             path.run(1_000.0, 20.0, share, true);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_late_is_missing_no_more_once_it_is_there() {
+    fn late_samples_are_no_longer_missing_after_they_arrive() {
         let mut path = Path::new(1e6);
         path.run(5.0, 0.0, 1.0, true).run(10.0, 0.0, 0.5, true);
         assert!(path.missing() > 4e6);

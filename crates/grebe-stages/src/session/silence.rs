@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stood_still_takes_nobody_for_silent() {
+    fn a_process_that_was_stopped_takes_no_peer_for_silent() {
         let (mut silence, now) = (Silence::begin(), Instant::now());
         silence.reset(now);
         let mut at = |ms| silence.allows_takeover(now + Duration::from_millis(ms));

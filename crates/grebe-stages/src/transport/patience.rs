@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_waited_for_and_that_is_said_once() {
+    fn waiting_for_a_missing_source_is_reported_once() {
         let cancel = Cancel::default();
         let patience = Patience { waits: true, within: None, cancel: &cancel };
         let (mut tries, mut said) = (0, Vec::new());

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_tried_until_it_is_there_and_then_anew() {
+    fn opening_is_retried_until_it_works_and_again_after_a_loss() {
         let tries = AtomicU32::new(0);
         let mut reconnect = Reconnect::new("x", move |_| match tries.fetch_add(1, Ordering::Relaxed) {
             tries if tries % 3 < 2 => Err(refused("connect to")),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn another_than_there_was_ends_it() {
+    fn a_different_stream_ends_the_recording() {
         let mut reconnect: Reconnect<()> =
             Reconnect::new("x", |_| Err(Error::Peer { uri: "x".into(), what: "is another" }));
         let error = loop {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_once_what_is_lost_what_is_in_the_way_and_what_is_back() {
+    fn losses_obstacles_and_recoveries_are_reported_once() {
         let tries = AtomicU32::new(0);
         let mut reconnect =
             Reconnect::telling("tcp://x:1", move |_, tell| match tries.fetch_add(1, Ordering::Relaxed) {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_and_goes_and_then_stays_away_is_told_in_the_end() {
+    fn a_source_that_returns_several_times_and_then_stays_away_is_reported() {
         let mut reconnect: Reconnect<()> = Reconnect::new("x", |_| Err(refused("connect to")));
         let notes = RefCell::new(Vec::new());
         let tell = |words: String| notes.borrow_mut().push(words);

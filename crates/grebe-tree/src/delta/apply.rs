@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_basis_that_is_not_as_it_was_is_noticed_wherever_it_changed() {
+    fn a_basis_that_changed_anywhere_is_noticed() {
         let basis = noise(1, 40_000);
         let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_there_is_not_read_again_and_counts_by_what_was_written() {
+    fn bytes_in_place_are_not_read_again_and_count_as_written() {
         let basis = noise(1, 40_000);
         let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);

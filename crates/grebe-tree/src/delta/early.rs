@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_settled_takes_the_place_of_what_would_be_sent_and_of_nothing_else() {
+    fn early_ranges_replace_only_bytes_that_would_be_sent() {
         let run = crate::delta::Run { first: 0, chunks: 1, check: [0; 16] };
         let copy = Piece::Copy { run, len: 100 };
         let settled = |from: u64, pieces: &[Piece]| {

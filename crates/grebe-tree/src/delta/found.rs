@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn of_files_of_one_name_the_nearest_in_length_is_similar() {
+    fn among_files_of_one_name_the_nearest_length_is_the_similar_one() {
         let folder = tempfile::tempdir().unwrap();
         let [short, middle, long] = ["a/log", "b/log", "c/log"].map(|name| folder.path().join(name));
         make(&short, 40_000, 1);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_parts_of_ours_and_what_lies_behind_links_are_no_help() {
+    fn small_files_parts_and_link_targets_are_not_searched() {
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         make(&folder.path().join("small"), FOUND_BYTES_MIN - 1, 1);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_goes_on_where_it_ended() {
+    fn a_search_continues_where_it_ended() {
         let folder = tempfile::tempdir().unwrap();
         (0..10).for_each(|n| make(&folder.path().join(format!("{n}/file")), 50_000, 1));
         let mut found = Found::in_directories(vec![folder.path().to_path_buf()]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_files_alike_some_are_kept_for_a_search_and_none_twice() {
+    fn a_search_keeps_some_of_many_equal_files_and_none_twice() {
         let mut found = Found::default();
         for n in 0..1_000 {
             let path = PathBuf::from(format!("{n}/data.bin"));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_files_of_one_second_each_is_found_by_its_name() {
+    fn files_of_the_same_second_are_found_by_name() {
         let mut found = Found::default();
         let path = |n: u64| PathBuf::from(format!("before/{n}.bin"));
         for n in 0..10 * ALIKE_MAX as u64 {

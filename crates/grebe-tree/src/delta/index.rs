@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_is_known_again_until_the_file_changes() {
+    fn an_index_entry_is_valid_until_the_file_changes() {
         let folder = tempfile::tempdir().unwrap();
         let mut index = Index::open(&folder.path().join("index/of/this")).unwrap();
         index.note(b"a", &identity(1), known(1, 100));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_it_was_cut_off_what_stands_before_is_good_and_it_goes_on() {
+    fn an_index_truncated_anywhere_keeps_the_part_before_and_continues() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
         let mut index = Index::open(&path).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_that_is_wrong_loses_records_and_makes_none_up() {
+    fn a_wrong_byte_loses_records_and_invents_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
         let mut index = Index::open(&path).unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_any_more_goes_when_it_is_most_of_the_file() {
+    fn obsolete_records_are_removed_when_they_are_most_of_the_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
         let mut index = Index::open(&path).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_uses_it_and_other_files_are_begun_anew() {
+    fn one_process_uses_the_index_and_an_invalid_file_starts_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("index");
         fs::write(&path, b"something else").unwrap();
@@ -410,7 +410,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..500), is_index: bool) {
+        fn any_bytes_are_an_index_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..500), is_index: bool) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("index");
             let head = if is_index { &MAGIC[..] } else { &[] };

@@ -53,7 +53,7 @@ mod tests {
     proptest! {
         /// Every listed range is intact after any overwrites.
         #[test]
-        fn what_is_said_to_lie_somewhere_lies_there(writes in prop::collection::vec((0..200_u64, 1..40_u64), 0..60)) {
+        fn ranges_claimed_to_be_in_place_are_in_place(writes in prop::collection::vec((0..200_u64, 1..40_u64), 0..60)) {
             let (mut laid, mut file) = (Laid::default(), [usize::MAX; 300]);
             for (number, (start, len)) in writes.iter().enumerate() {
                 file[*start as usize..(start + len) as usize].fill(number);

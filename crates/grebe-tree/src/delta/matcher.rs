@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_are_there_often_go_on_where_the_last_one_was() {
+    fn repeated_chunks_continue_after_the_last_match() {
         assert_eq!(plan("0a000b", "0a000b"), [copy(0, "0a000b")]);
         assert_eq!(plan("a00b", "00b"), [copy(1, "00b")]);
         assert_eq!(plan("a0b0c", "b0c"), [copy(2, "b0c")]);

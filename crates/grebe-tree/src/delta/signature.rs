@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_honest_peer_sends_is_refused() {
+    fn impossible_signatures_are_refused() {
         let refused = |piece: &[u8]| Signature::new(sizes()).add(piece).is_none();
         let whole = &pieces(&[chunk(5_000, 1)], sizes())[0];
         assert!(!refused(whole));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_are_not_there_are_none() {
+    fn missing_ranges_are_empty() {
         let mut map = BasisMap::default();
         assert_eq!(map.stretch(0, 1), None);
         [10, 20, 30].into_iter().for_each(|len| map.push(chunk(len, 0)));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_are_told_again_are_apart() {
+    fn repeated_ranges_are_distinct() {
         let mut map = BasisMap::default();
         [10, 20, 30].into_iter().for_each(|len| map.push(chunk(len, 0)));
         for start in [10, 40] {
@@ -312,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_told_is_what_is_there(
+        fn the_signature_describes_the_file(
             runs in prop::collection::vec((1..=65_536_u32, 0..3_u8, 1..50_usize), 0..200),
         ) {
             let chunks: Vec<_> =

@@ -176,7 +176,7 @@ fn sizes() -> ChunkSizes {
 }
 
 #[test]
-fn of_an_equal_file_nothing_is_sent() {
+fn an_equal_file_sends_nothing() {
     for len in [0, 1, 500, 20_000, 3_000_000] {
         let file = noise(4, len);
         let told = tell(&file, sizes());
@@ -198,7 +198,7 @@ fn bytes_inserted_at_the_front_cost_themselves_and_a_few_chunks() {
 }
 
 #[test]
-fn two_chunks_that_are_told_alike_cost_a_stretch_that_is_sent_again() {
+fn a_hash_collision_costs_one_repeated_range() {
     // Each file is one chunk. Among 2^18 files, about two share 4 bytes of their hashes.
     let mut seen = std::collections::HashMap::new();
     let (basis, new) = (0_u64..)
@@ -235,7 +235,7 @@ fn holes_cost_nothing_wherever_they_are() {
 }
 
 #[test]
-fn a_second_look_sends_little_more_than_what_changed() {
+fn a_second_comparison_sends_little_more_than_the_changes() {
     let basis = noise(1, 16_000_000);
     let mut new = basis.clone();
     for place in 0..20 {
@@ -273,7 +273,7 @@ fn a_signature_that_is_not_of_the_gaps_changes_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_was_edited_a_second_look_makes_the_same_file_of_less(
+    fn a_second_comparison_makes_the_same_file_from_fewer_bytes(
         seed: u64, len in 500_000..2_000_000_usize, edits in prop::collection::vec(edits(), 1..20),
     ) {
         let basis = noise(seed, len);
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_was_edited_the_new_file_is_made(
+    fn any_edit_reproduces_the_new_file(
         seed: u64, len in 0..400_000_usize, edits in prop::collection::vec(edits(), 0..12),
     ) {
         let basis = noise(seed, len);
@@ -304,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn what_changed_in_the_basis_meanwhile_is_asked_for_and_nothing_else_is_wrong(
+    fn ranges_of_the_basis_that_change_are_requested_again(
         seed: u64, len in 1..200_000_usize, later in prop::collection::vec(edits(), 1..4),
     ) {
         let basis = noise(seed, len);

@@ -86,7 +86,7 @@ fn names_take_so_much_memory_and_no_more() {
 }
 
 #[test]
-fn a_message_has_only_so_many_names() {
+fn the_names_in_a_message_are_limited() {
     let named = |number: u64| file(&[&[b'a'; 1_016][..], format!("{number:08}").as_bytes()].concat(), 0);
     let entries: Vec<_> = (0..5_000).map(named).collect();
     let long = message(|liar| liar.list(1, 1, &entries));
@@ -95,7 +95,7 @@ fn a_message_has_only_so_many_names() {
 }
 
 #[test]
-fn files_without_content_are_so_many() {
+fn the_files_without_content_are_limited() {
     let listings = (0..401_u64).map(|round| {
         let first = 1 + round * 1_000;
         let entries: Vec<_> =
@@ -106,7 +106,7 @@ fn files_without_content_are_so_many() {
 }
 
 #[test]
-fn large_files_at_once_are_so_many() {
+fn the_large_files_at_a_time_are_limited() {
     let entries: Vec<_> = (1..=257).map(|number| file(format!("{number}").as_bytes(), 300_000)).collect();
     let begun = message(|liar| {
         let listed = liar.list(1, 1, &entries);

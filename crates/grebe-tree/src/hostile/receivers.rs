@@ -4,7 +4,7 @@ use super::*;
 use crate::send::{SendTree, send};
 
 #[test]
-fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
+fn a_dishonest_receiver_gets_only_the_named_files() {
     let from = tempfile::tempdir().unwrap();
     fs::write(from.path().join("named"), vec![1; 3_000_000]).unwrap();
     let say = |fill: &dyn Fn(&mut FrameWriter<Vec<u8>>)| {
@@ -49,7 +49,7 @@ fn a_receiver_that_lies_gets_what_was_named_and_no_more() {
 }
 
 #[test]
-fn a_receiver_that_looks_where_nothing_is_gets_what_there_is() {
+fn a_request_for_an_empty_range_gets_the_existing_data() {
     let from = tempfile::tempdir().unwrap();
     fs::write(from.path().join("x.sigmf-data"), vec![1; 3_000_000]).unwrap();
     let left = |bits: &[u8]| Left { id: 0, bits: bits.to_vec() }.encode();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dry_run_takes_what_a_coarser_file_system_may_have_made_of_a_time_for_the_same() {
+    fn a_dry_run_treats_a_coarser_time_as_equal() {
         const S: i64 = 1_000_000_000;
         assert!(may_be_same_time(5 * S, 5 * S) && may_be_same_time(5 * S, 5 * S + 999_999_999));
         assert!(!may_be_same_time(5 * S, 6 * S) && !may_be_same_time(5 * S, 5 * S - 1));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_into_what_is_a_directory_and_else_gets_the_name() {
+    fn an_existing_directory_takes_the_copy_and_another_destination_is_its_name() {
         let there = tempfile::tempdir().unwrap();
         let path = |name: &str| there.path().join(name);
         assert_eq!(open(there.path(), 1, false).unwrap(), None);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_copy_left_is_not_fresh() {
+    fn a_destination_with_files_of_an_earlier_copy_is_not_fresh() {
         let there = tempfile::tempdir().unwrap();
         let new = there.path().join("new");
         assert!(look(there.path()).unwrap().is_fresh() && look(&new).unwrap().is_fresh());

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_tells_them_apart_is_believed_and_nothing_of_ours_stays() {
+    fn a_case_sensitive_file_system_is_recognised_and_no_test_file_stays() {
         let root = tempfile::tempdir().unwrap();
         let directory = Directory::open(root.path()).unwrap();
         let long = "x".repeat(255);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_while_it_was_looked_is_not_taken_for_another_name() {
+    fn a_name_made_during_the_check_is_not_taken_for_another() {
         let root = tempfile::tempdir().unwrap();
         let directory = Directory::open(root.path()).unwrap();
         std::fs::write(root.path().join("Old"), "").unwrap();
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_lists_in_order_meets_all_that_differ_only_in_ascii_case(names in prop::collection::btree_set("[aAbB]{1,3}", 1..12)) {
+        fn an_ordered_list_finds_all_names_that_differ_only_in_ascii_case(names in prop::collection::btree_set("[aAbB]{1,3}", 1..12)) {
             let mut met = Met::default();
             let left_out = names.iter().filter(|name| met.meet(1, name.as_bytes(), false).is_some()).count();
             let small: HashSet<_> = names.iter().map(|name| name.to_lowercase()).collect();

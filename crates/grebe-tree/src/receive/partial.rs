@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_copy_left_is_removed_but_its_parts() {
+    fn leftovers_of_a_killed_copy_are_removed_except_its_parts() {
         let root = tempfile::tempdir().unwrap();
         let folder = partial(&root).folder(true).unwrap();
         let names = PartNames::of(b"a/b");
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_second_takes_no_parts() {
+    fn a_second_copy_takes_no_parts_of_the_first() {
         let root = tempfile::tempdir().unwrap();
         let (first, second) = (partial(&root), partial(&root));
         assert!(first.folder(true).unwrap().is_ours());

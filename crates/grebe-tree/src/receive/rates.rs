@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_window_tells_what_a_path_carries_at_least() {
+    fn the_fastest_window_gives_the_minimum_rate_of_a_path() {
         let measured = Measured::default();
         let start = Instant::now();
         let mut window = Window::at(start);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_brought_little_is_not_taken_for_a_slow_one() {
+    fn a_path_with_little_traffic_is_not_taken_for_slow() {
         let measured = Measured::default();
         let start = Instant::now();
         measured.came(&mut Window::at(start), 1_000, start + Duration::from_secs(1));

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_wait_to_be_signed_are_so_many() {
+    fn the_files_that_wait_for_a_signature_are_limited() {
         let file = || ToSign {
             id: 7,
             place: 0,

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_leaves_a_rest_by_which_it_is_known() {
+    fn an_interrupted_step_is_recognised_by_its_leftovers() {
         for step_ns in STEPS_NS {
             let kept_ns = TRIED_NS / step_ns * step_ns;
             let found = STEPS_NS.into_iter().find(|found| kept_ns.abs_diff(TRIED_NS) < *found as u64);

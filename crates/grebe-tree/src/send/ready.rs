@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_comes_first_and_the_rest_waits_until_all_names_are_known() {
+    fn files_of_first_precede_and_the_others_wait_for_all_names() {
         let options = Options { first: vec!["*.json".to_owned()], ..Options::default() };
         let (mut ready, _root) = ready(options, &["a", "b.json", "c", "d.json"]);
         assert_eq!(names(&mut ready), ["b.json", "d.json"]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_describes_recordings_does_not_wait() {
+    fn metadata_of_recordings_is_sent_without_waiting() {
         let options = Options { progressive: true, ..Options::default() };
         let (mut ready, _root) = ready(options, &["a", "x.sigmf-data", "x.sigmf-meta"]);
         assert_eq!(names(&mut ready), ["x.sigmf-meta", "a", "x.sigmf-data"]);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_comes_next() {
+    fn a_file_put_back_is_next() {
         let (mut ready, _root) = ready(Options::default(), &["a", "b"]);
         let (file, how) = ready.pop().unwrap();
         ready.put_back(file, how);

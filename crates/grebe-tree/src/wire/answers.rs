@@ -161,7 +161,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn reading_any_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut reader = Answers::new(&bytes);
             while let Ok(Some(_)) = reader.next() {}
         }

@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_wanted_and_left_comes_back(
+        fn block_requests_round_trip(
             id: u64, stretches in prop::collection::vec((0..u64::MAX / 4, 0..u64::MAX / 4), 0..STRETCHES_MAX),
             bits in prop::collection::vec(any::<u8>(), 0..100),
         ) {
@@ -108,14 +108,14 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = Want::decode(&bytes);
             let _ = Left::decode(&bytes);
         }
     }
 
     #[test]
-    fn what_is_beyond_a_bound_is_refused() {
+    fn blocks_beyond_a_bound_are_refused() {
         let mut body = vec![0];
         put_varint(&mut body, STRETCHES_MAX as u64 + 1);
         body.extend([0; 2 * (STRETCHES_MAX + 1)]);

@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_of_a_changed_file_comes_back(
+        fn messages_about_changed_files_round_trip(
             id: u64, piece: Vec<u8>, gaps in prop::collection::vec((any::<u32>(), 1..=u32::MAX), 0..20),
         ) {
             let states =
@@ -269,14 +269,14 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (SignaturePart::decode(&bytes), Made::decode(&bytes), Refine::decode(&bytes));
             let _ = (Shift::decode(&bytes), FinerRange::decode(&bytes));
         }
     }
 
     #[test]
-    fn stretches_that_no_file_has_are_refused() {
+    fn ranges_outside_of_the_file_are_refused() {
         for numbers in
             [&[1, 5, 0][..], &[1, u64::MAX, 1], &[2, 0, u64::MAX, 0, 1], &[1, 5], &[WITHOUT_MAX as u64 + 1]]
         {

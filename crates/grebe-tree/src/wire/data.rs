@@ -354,7 +354,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_under_a_good_hash_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn no_bytes_under_a_valid_hash_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let body = [&short(&blake3::hash(&bytes))[..], &bytes].concat();
             if let Ok(frame) = DataFrame::open(body) {
                 for record in &frame.records {

@@ -236,14 +236,14 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_reading_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn reading_any_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut reader = FrameReader::new(&bytes[..]);
             while let Ok(Some(_)) = reader.next() {}
         }
     }
 
     #[test]
-    fn a_frame_that_is_cut_off_is_no_end() {
+    fn a_truncated_frame_is_not_an_end_of_stream() {
         let mut bytes = Vec::new();
         FrameWriter::new(&mut bytes).write(Kind::Listing, &[7; 100]).unwrap();
         for cut in 1..bytes.len() {

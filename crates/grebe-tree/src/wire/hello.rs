@@ -170,21 +170,21 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = Hello::decode(&bytes);
             let _ = Hello::decode(&[&MAGIC[..], &[VERSION as u8], &bytes].concat());
         }
     }
 
     #[test]
-    fn another_version_is_told_by_its_number() {
+    fn another_version_is_named_by_its_number() {
         let mut bytes = hello(0, 1).encode();
         bytes[MAGIC.len()] = 9;
         assert!(matches!(Hello::decode(&bytes), Err(Error::Version { theirs: 9, ours: VERSION })));
     }
 
     #[test]
-    fn one_end_alone_has_the_options() {
+    fn options_come_from_one_end_only() {
         let agree = |ours: Option<Options>, bits| Hello::agree(ours.as_ref(), &hello(bits, 1), Role::Sender);
         assert_eq!(agree(Some(Options::default()), 1).unwrap(), Options::default());
         assert_eq!(agree(None, 3).unwrap(), Options::archive());

@@ -360,7 +360,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Listing::decode(&bytes, 5);
         }
 

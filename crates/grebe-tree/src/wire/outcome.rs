@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_at_the_end_comes_back(numbers: [u64; 10], name: Vec<u8>, words in "[a-zé ]{0,100}", is_complete: bool) {
+        fn the_outcome_of_a_copy_round_trips(numbers: [u64; 10], name: Vec<u8>, words in "[a-zé ]{0,100}", is_complete: bool) {
             let [a, b, c, d, e, f, g, h, stream_ms, disk_ms] = numbers;
             let report = Report {
                 files_copied: a, bytes_copied: b, files_same: c, bytes_same: d, directories_made: e, links_made: f,
@@ -135,7 +135,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_the_bytes_nothing_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = (Note::decode(&bytes), SenderEnd::decode(&bytes), Summary::decode(&bytes));
         }
     }

@@ -57,7 +57,7 @@ fn whys(report: &Report) -> Vec<(String, &str)> {
 }
 
 #[test]
-fn what_is_offered_comes_and_links_and_what_is_excluded_do_not() {
+fn offered_files_arrive_and_links_and_excluded_names_do_not() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("one", "1"), ("d/two", "22"), ("d/x.tmp", ""), ("d/deep/three", "333")]);
     #[cfg(unix)]
@@ -86,7 +86,7 @@ fn what_is_offered_comes_and_links_and_what_is_excluded_do_not() {
 }
 
 #[test]
-fn what_is_there_stays_unless_it_may_be_replaced() {
+fn existing_files_stay_without_overwrite() {
     let (from, into) = (scratch(), scratch());
     let names = ["same", "same bytes", "other", "longer"];
     write(from.path(), &names.map(|name| (name, "new")));
@@ -122,7 +122,7 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
 }
 
 #[test]
-fn what_was_cut_off_goes_on_where_it_was_directories_too() {
+fn an_interrupted_offer_resumes_directories_included() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("d/large", &"a".repeat(6_000_000)), ("d/small", "1")]);
     let sources = [from.path().join("d")];
@@ -137,7 +137,7 @@ fn what_was_cut_off_goes_on_where_it_was_directories_too() {
 }
 
 #[test]
-fn what_is_declined_does_not_come_and_the_sender_is_told() {
+fn declined_files_are_not_sent_and_the_sender_learns_it() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("one", &"1".repeat(6_000_000))]);
     for sender_waits in [true, false] {
@@ -171,7 +171,7 @@ impl Sent {
 }
 
 #[test]
-fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there() {
+fn content_leaves_before_acceptance_if_nothing_is_asked_and_nothing_exists() {
     let from = scratch();
     write(from.path(), &[("name", "content")]);
     for (is_empty, sender_waits, names, contents) in
@@ -211,7 +211,7 @@ fn content_leaves_before_it_is_taken_where_nobody_is_asked_and_nothing_is_there(
 }
 
 #[test]
-fn what_cannot_be_offered_is_told_before_anybody_comes() {
+fn an_offer_that_cannot_be_read_is_an_error_before_a_peer_connects() {
     let from = scratch();
     let error = |name: &str| {
         Offering::look(&[from.path().join(name)], &[], &Cancel::default()).unwrap_err().to_string()
@@ -233,7 +233,7 @@ fn what_cannot_be_offered_is_told_before_anybody_comes() {
 }
 
 #[test]
-fn two_that_would_both_receive_or_send_are_told_so() {
+fn two_receivers_or_two_senders_are_an_error() {
     let (from, into, other) = (scratch(), scratch(), scratch());
     write(from.path(), &[("one", "1")]);
     let second = reception(other.path(), false);
@@ -260,7 +260,7 @@ fn two_that_would_both_receive_or_send_are_told_so() {
 /// A replacement between listing and sending must not be sent.
 #[cfg(unix)]
 #[test]
-fn nothing_is_sent_that_was_not_there_when_it_was_looked() {
+fn files_added_after_the_scan_are_not_sent() {
     use std::os::unix::fs::symlink;
     type Swap = fn(&Path, &Path);
     let swaps: [(&str, Swap); 5] = [
@@ -300,7 +300,7 @@ fn nothing_is_sent_that_was_not_there_when_it_was_looked() {
 }
 
 #[test]
-fn of_files_under_other_names_a_sender_learns_nothing() {
+fn a_sender_learns_nothing_of_files_under_other_names() {
     let (from, into) = (scratch(), scratch());
     let content: String = (0..400_000).map(|number| format!("{number} ")).collect();
     write(from.path(), &[("new", &content)]);

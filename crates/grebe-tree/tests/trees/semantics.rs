@@ -35,7 +35,7 @@ fn age(path: &Path) {
 }
 
 #[test]
-fn a_slash_behind_a_source_means_what_is_in_it() {
+fn a_slash_after_a_source_means_its_contents() {
     let from = scratch();
     write(from.path(), &[("run/a", "1"), ("run/deep/b", "2"), ("single", "3")]);
     let run = from.path().join("run");
@@ -88,7 +88,7 @@ fn several_go_into_a_directory_and_one_name_only_once() {
 }
 
 #[test]
-fn a_directory_needs_to_be_wished() {
+fn a_directory_needs_the_option_r() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("run/a", "1"), ("single", "3")]);
     let sources = ["run", "single"].map(|name| from.path().join(name));
@@ -98,7 +98,7 @@ fn a_directory_needs_to_be_wished() {
 }
 
 #[test]
-fn what_is_excluded_stays_away_and_is_not_deleted() {
+fn excluded_names_are_neither_copied_nor_deleted() {
     let (from, into) = (scratch(), scratch());
     write(
         from.path(),
@@ -130,7 +130,7 @@ fn what_is_excluded_stays_away_and_is_not_deleted() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_says_what_would_be() {
+fn a_dry_run_changes_nothing_and_lists_the_copies() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("t/new", "1"), ("t/same", "2"), ("t/sub/changed", "long")]);
     copied(&[from.path().join("t")], into.path(), &recursive());
@@ -186,7 +186,7 @@ fn with_checksums_the_content_counts_and_not_the_time() {
 }
 
 #[test]
-fn what_is_in_the_way_stays_unless_it_may_go() {
+fn obstacles_stay_without_force() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("t/x/inner", "1"), ("t/y", "2"), ("t/z", "3")]);
     write(into.path(), &[("t/x", "a file"), ("t/y/inner", "a directory")]);
@@ -274,7 +274,7 @@ impl Read for Counted {
 }
 
 #[test]
-fn content_does_not_wait_for_a_receiver_of_which_is_known_that_nothing_is_there() {
+fn content_does_not_wait_for_an_empty_receiver() {
     let (from, into) = (scratch(), scratch());
     let content = "x".repeat(40_000);
     let files: Vec<_> = (0..20).map(|number| format!("t/{number}")).collect();
@@ -365,7 +365,7 @@ fn nothing_of_a_copy_stays_and_the_top_keeps_its_time() {
 }
 
 #[test]
-fn a_bad_pattern_and_a_destination_that_is_none_are_told_at_both_ends() {
+fn a_bad_pattern_and_an_invalid_destination_are_reported_at_both_ends() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("a", "1")]);
     let bad = Options { exclude: vec!["[".to_owned()], ..Options::default() };
@@ -380,7 +380,7 @@ fn a_bad_pattern_and_a_destination_that_is_none_are_told_at_both_ends() {
 }
 
 #[test]
-fn a_part_of_another_content_is_not_gone_on_with() {
+fn a_part_of_other_content_does_not_resume() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("large", &"a".repeat(6_000_000))]);
     let sources = [from.path().join("large")];
@@ -404,7 +404,7 @@ fn a_part_of_another_content_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_journal_whose_part_has_gone_is_in_nobodys_way() {
+fn a_journal_without_its_part_is_no_obstacle() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("large", &"a".repeat(6_000_000))]);
     age(&from.path().join("large"));
@@ -422,7 +422,7 @@ fn a_journal_whose_part_has_gone_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_file_whose_time_there_ends_in_zeros_is_not_the_same_for_that() {
+fn a_remote_time_that_ends_in_zeros_does_not_make_files_equal() {
     let (from, into) = (scratch(), scratch());
     write(from.path(), &[("a", "new")]);
     write(into.path(), &[("a", "old")]);

@@ -68,7 +68,7 @@ fn copies_in_one_process_are_the_same() {
 }
 
 #[test]
-fn whatever_is_cut_off_is_finished_by_the_same_copy() {
+fn the_same_copy_finishes_an_interrupted_one() {
     let options = Options { delete: true, ..Options::archive() };
     let mut resumed_bytes = 0;
     for seed in 0..200 {
@@ -100,7 +100,7 @@ fn whatever_is_cut_off_is_finished_by_the_same_copy() {
 }
 
 #[test]
-fn a_directory_under_a_new_name_is_gone_on_with_and_not_filled_with_another_one() {
+fn an_unfinished_directory_under_a_new_name_resumes_and_takes_no_other() {
     let exclude = vec!["/tree/mine".to_owned()];
     let options = Options { delete: true, exclude, ..Options::archive() };
     let mut cut_in_between = 0;
@@ -140,7 +140,7 @@ fn a_directory_under_a_new_name_is_gone_on_with_and_not_filled_with_another_one(
 }
 
 #[test]
-fn a_copy_that_is_cancelled_goes_on() {
+fn a_cancelled_copy_resumes() {
     let (from, into) = (scratch(), scratch());
     let mut rng = Rng::with_seed(3);
     tree(&from.path().join("tree"), &mut rng, 200);

@@ -22,7 +22,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn without_a_wish_new_modes_lose_the_mask_and_old_ones_stay() {
+fn without_options_new_modes_follow_the_umask_and_old_ones_stay() {
     let (from, into) = (scratch(), scratch());
     let there = into.path().join("t");
     for (name, bits) in [("open", 0o777), ("suid", 0o4755), ("kept", 0o666), ("large", 0o666)] {
@@ -79,7 +79,7 @@ fn names_are_bytes() {
 }
 
 #[test]
-fn names_of_one_file_stay_names_of_one_file_when_wished() {
+fn hard_links_are_kept_on_request() {
     let (from, into, apart) = (scratch(), scratch(), scratch());
     fs::create_dir_all(from.path().join("t/deep")).unwrap();
     fs::write(from.path().join("t/deep/one"), "content").unwrap();
@@ -183,7 +183,7 @@ fn directories_that_cannot_be_written_are_filled_all_the_same() {
 }
 
 #[test]
-fn what_is_no_file_is_told_and_what_cannot_be_read_too() {
+fn special_and_unreadable_files_are_reported() {
     let (from, into) = (scratch(), scratch());
     fs::create_dir_all(from.path().join("t/locked")).unwrap();
     fs::write(from.path().join("t/secret"), "1").unwrap();
@@ -207,7 +207,7 @@ fn what_is_no_file_is_told_and_what_cannot_be_read_too() {
 }
 
 #[test]
-fn owners_are_kept_where_root_receives() {
+fn owners_are_kept_if_root_receives() {
     if !is_root() {
         eprintln!("skipped: owners: only root gives files away");
         return;
@@ -242,7 +242,7 @@ fn owners_are_kept_where_root_receives() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn attributes_are_kept_when_wished() {
+fn attributes_are_kept_on_request() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir_all(from.path().join("t/d")).unwrap();
     fs::write(from.path().join("t/f"), "1").unwrap();
@@ -295,7 +295,7 @@ fn acl() -> Vec<u8> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn who_else_may_use_a_file_is_kept_with_its_attributes() {
+fn access_control_lists_are_kept_with_the_attributes() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir_all(from.path().join("t/d")).unwrap();
     fs::write(from.path().join("t/f"), "1").unwrap();
@@ -350,7 +350,7 @@ fn more_attributes_than_are_in_memory_at_once_arrive() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_ends_it_with_words_and_it_goes_on_when_there_is_room() {
+fn a_full_disk_ends_a_conversion_with_an_error_and_it_resumes_with_room() {
     use crate::ends::over_pipes;
     use crate::generate::snapshot;
     use grebe_tree::Error;

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_looked_for_beyond_this_machine_unless_that_is_wanted() {
+    fn without_options_only_this_machine_is_searched() {
         let said = |options: &SessionOptions, key| of(options).unwrap().get_json(key).unwrap();
         let alone = SessionOptions::default();
         assert_eq!(said(&alone, "scouting/multicast/interface"), "\"127.0.0.1\"");

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_in_time_is_dropped_by_the_policy() {
+    fn the_policy_drops_batches_that_no_reader_takes_in_time() {
         for (overflow, first) in [(Overflow::DropOldest, 6), (Overflow::DropLatest, 0)] {
             let queue = Queue::new(overflow);
             (0..WAITING_MESSAGES_MAX + 6).for_each(|number| queue.push(message((number % 251) as u8)));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_on_when_there_is_room_or_nobody_any_more() {
+    fn waiting_data_continues_when_there_is_room_or_no_reader() {
         let queue = Arc::new(Queue::new(Overflow::Block));
         (0..WAITING_MESSAGES_MAX).for_each(|_| queue.push(message(1)));
         let pushing = queue.clone();

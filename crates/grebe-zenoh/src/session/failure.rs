@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_zenohs_source_are_no_news_for_people() {
+    fn source_locations_of_zenoh_are_not_shown() {
         let text = "Can not create a new TCP link bound to 127.0.0.1:1: refused (os error 111) at /x/y-1.10/src/unicast.rs:354.";
         assert_eq!(
             why(text.into()),

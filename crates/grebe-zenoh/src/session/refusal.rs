@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_come_in_is_told_what_is_wrong() {
+    fn a_refused_login_says_what_is_wrong() {
         for (warning, why, is_final) in [
             (
                 "Received a close message (reason GENERIC) in response to an OpenSyn on: X at /x/open.rs:526.",

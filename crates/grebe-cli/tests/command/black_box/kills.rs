@@ -36,7 +36,7 @@ fn check_all(folder: &Path, made: &[Vec<i16>; 2]) -> usize {
 }
 
 #[test]
-fn whatever_is_killed_leaves_recordings_and_nothing_that_is_none() {
+fn kills_leave_only_valid_recordings() {
     let made = made();
     let mut worst = Duration::ZERO;
     for number in 0..kills() {

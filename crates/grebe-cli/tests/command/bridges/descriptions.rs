@@ -152,7 +152,7 @@ fn assert_shortened(path: &Path, told: &str, channels: usize, samples: usize) {
 const LONG: [(usize, usize, usize); 2] = [(200, 5_000, 400), (1, 1_000_000, 20_000)];
 
 #[test]
-fn a_description_of_a_megabyte_is_shortened_and_told_once_and_is_never_an_older_one() {
+fn a_description_of_a_megabyte_is_shortened_reported_once_and_never_outdated() {
     for_each(|bridge| {
         let is_carried = bridge.describes == Describes::Everything;
         for (channels, letters, samples) in

@@ -68,7 +68,7 @@ fn a_link_that_is_down_for_a_second_ends_no_stream() {
 /// The recording is valid up to the break, and unsent samples are counted, also if the command ends meanwhile. The
 /// length of the break does not matter.
 #[test]
-fn a_link_that_stays_down_ends_who_waits_no_longer_and_what_was_not_sent_is_told() {
+fn a_link_that_stays_down_ends_the_sender_after_its_timeout_and_counts_unsent() {
     let stays_down = |hosts: &Hosts| hosts.set_link("down");
     between_hosts("500ms", &["--samples", "300k"], stays_down, |bridge, hosts, pair| {
         let recorder = pair.recorder.finish();
@@ -126,7 +126,7 @@ fn a_link_that_is_down_ends_no_recorder_beside_it() {
 
 /// Many small datagrams share a system call: a refused one causes no duplicate and no reordering.
 #[test]
-fn of_datagrams_that_travel_together_each_comes_once_and_in_order() {
+fn coalesced_datagrams_arrive_once_each_and_in_order() {
     let Some(hosts) = Hosts::make() else { return };
     let bridge = bridges()[0];
     let plan = Plan { hosts: Some(&hosts), rate: "18.75M", idle_timeout: "20s", ..Plan::of(bridge) };

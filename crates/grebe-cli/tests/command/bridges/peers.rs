@@ -14,7 +14,7 @@ fn returning(bridge: &Bridge) -> Option<Plan<'_>> {
 }
 
 #[test]
-fn a_producer_that_was_killed_and_returns_goes_on_in_the_same_recording() {
+fn a_killed_producer_that_returns_continues_the_same_recording() {
     for_each(|bridge| {
         let Some(plan) = returning(bridge) else { return };
         let mut pair = plan.start(&[]);

@@ -7,7 +7,7 @@ use super::sshd::Sshd;
 use crate::support::{finish, grebe, signal, text, wait_until};
 
 #[test]
-fn a_graph_runs_behind_ssh_and_one_ctrl_c_ends_it_there_too() {
+fn one_ctrl_c_ends_a_graph_on_hosts_reached_by_ssh() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -35,7 +35,7 @@ fn a_graph_runs_behind_ssh_and_one_ctrl_c_ends_it_there_too() {
 }
 
 #[test]
-fn what_is_killed_behind_ssh_is_started_again() {
+fn a_killed_host_of_a_graph_is_restarted_by_ssh() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -14,7 +14,7 @@ use crate::support::trees::{assert_same, file, noise, plant};
 use crate::support::{finish, signal, text, wait_until};
 
 #[test]
-fn whatever_is_killed_the_same_command_ends_with_the_right_tree() {
+fn after_kills_the_same_command_completes_the_tree() {
     let Some(sshd) = Sshd::start() else { return };
     play_stories(|seed| Story::new(seed, &sshd).play());
 }

@@ -55,7 +55,7 @@ fn each_command(folder: &Path, run: impl Fn(&str, &[&str]) + Sync) {
 }
 
 #[test]
-fn whatever_a_login_prints_is_passed_over() {
+fn output_of_a_login_is_ignored() {
     let Some(sshd) = Sshd::start() else { return };
     for (name, startup) in [
         ("greets", "printf 'Welcome to lab, no line end'"),
@@ -75,7 +75,7 @@ fn whatever_a_login_prints_is_passed_over() {
 }
 
 #[test]
-fn the_command_line_there_has_neither_a_ticket_nor_a_name() {
+fn the_remote_command_line_has_neither_a_ticket_nor_a_name() {
     let Some(sshd) = Sshd::start() else { return };
     let (folder, lines) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     let startup = format!("printf '%s\\n' \"$BASH_EXECUTION_STRING\" >> {}", path(lines.path()));
@@ -167,7 +167,7 @@ fn other_shells_run_it_and_take_it_in() {
 }
 
 #[test]
-fn a_ticket_is_not_shown_where_ssh_dies_meanwhile() {
+fn a_ticket_is_not_shown_if_ssh_dies() {
     let Some(sshd) = Sshd::start() else { return };
     let (folder, ticket) = (tempfile::tempdir().unwrap(), "grebeasecretsecretsecret");
     let from = folder.path().join("from");

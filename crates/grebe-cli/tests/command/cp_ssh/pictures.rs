@@ -60,7 +60,7 @@ impl Scope {
 }
 
 #[test]
-fn a_dead_link_is_told_and_what_heals_soon_goes_on() {
+fn a_dead_link_is_reported_and_a_short_outage_is_not() {
     let Some(sshd) = Sshd::start() else { return };
     let Some(scope) = Scope::start(&sshd) else { return };
     let ssh = scope.ssh();

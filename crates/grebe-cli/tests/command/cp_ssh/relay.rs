@@ -5,7 +5,7 @@ use crate::support::trees::{assert_same, plant};
 use crate::support::{Killed, listening};
 
 #[test]
-fn what_may_not_go_directly_is_relayed_and_what_may_is_not() {
+fn a_copy_is_relayed_only_if_no_direct_route_works() {
     let Some(sshd) = Sshd::start() else { return };
     let (child, relay, _stderr) = listening(&["relay", "--listen", "127.0.0.1:0"]);
     let _relay = Killed(child);
@@ -34,7 +34,7 @@ fn what_may_not_go_directly_is_relayed_and_what_may_is_not() {
 }
 
 #[test]
-fn a_relay_that_is_not_there_is_no_hindrance_where_there_is_another_way() {
+fn an_unreachable_relay_does_not_prevent_another_route() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));

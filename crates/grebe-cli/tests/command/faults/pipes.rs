@@ -34,7 +34,7 @@ fn record_pipe(bytes: &[u8], name: &str) -> (Option<i32>, serde_json::Value, Str
 }
 
 #[test]
-fn a_writer_that_is_gone_is_told_from_one_that_has_ended() {
+fn a_lost_writer_is_distinguished_from_a_finished_one() {
     let (datagrams, _) = stream(5);
     let (status, report, said) = record_pipe(&datagrams.concat(), "ended");
     assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(5 * 64)), "{said}");

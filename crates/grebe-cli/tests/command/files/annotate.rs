@@ -175,7 +175,7 @@ fn a_command_that_is_killed_leaves_the_old_or_the_new() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_and_changes_nothing() {
+fn a_full_disk_is_reported_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mount =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "none"]).arg(folder.path()).output();

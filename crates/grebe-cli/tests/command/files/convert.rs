@@ -126,7 +126,7 @@ fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the
 
 #[cfg(unix)]
 #[test]
-fn a_converter_goes_on_where_it_was_killed_or_interrupted() {
+fn a_killed_or_interrupted_conversion_resumes() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let samples: Vec<u8> = (0..24u32 << 20).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 20) as u8).collect();

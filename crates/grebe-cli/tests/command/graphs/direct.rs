@@ -111,7 +111,7 @@ fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
 }
 
 #[test]
-fn where_neither_reaches_the_other_samples_go_through_here() {
+fn hosts_that_cannot_reach_each_other_send_through_this_one() {
     let alone = Command::new("unshare").args(["-rn", "true"]).stderr(Stdio::null()).status();
     if !alone.is_ok_and(|status| status.success()) {
         println!("skipped: a host without a network needs `unshare -rn`");
@@ -248,7 +248,7 @@ fn a_recorder_that_is_killed_again_and_again_is_reached_directly_each_time() {
 }
 
 #[test]
-fn a_host_that_stands_still_is_told_soon_and_joined_again_with_what_was_on_the_way_counted() {
+fn a_stalled_host_is_reported_soon_and_rejoined_with_losses_counted() {
     for via in ["tcp", "udp"] {
         let lab = Lab::new();
         let child = lab.start_heard(&restarted("store", "drop_oldest"), &["--via", via, "--json"]);
@@ -279,7 +279,7 @@ fn a_host_that_stands_still_is_told_soon_and_joined_again_with_what_was_on_the_w
 }
 
 #[test]
-fn where_the_producer_waits_a_host_that_stands_still_is_told_and_costs_no_sample() {
+fn a_stalled_host_is_reported_and_a_waiting_producer_loses_nothing() {
     for via in ["tcp", "udp"] {
         let lab = Lab::new();
         let child = lab.start_heard(&ENDLESS_THERE.replace("POLICY", "block"), &["--via", via, "--json"]);
@@ -360,7 +360,7 @@ fn ip(arguments: &[&str]) -> Result<(), String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn where_the_cable_is_cut_samples_go_through_here_until_the_host_is_started_again() {
+fn after_a_cut_cable_samples_pass_through_this_host_until_a_restart() {
     let lab = Lab::new();
     let Some(cable) = Cable::between(&lab) else { return };
     let child = lab.start_heard(&restarted("store", "drop_oldest"), &["--json"]);

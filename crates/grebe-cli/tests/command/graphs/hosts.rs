@@ -155,7 +155,7 @@ fn on_one_host(graph: &str) -> String {
 }
 
 #[test]
-fn a_graph_on_three_hosts_makes_what_it_makes_on_one_to_the_sample() {
+fn a_graph_on_three_hosts_equals_the_graph_on_one_to_the_sample() {
     let lab = Lab::new();
     let one = on_one_host(THREE).replace("DISK", "one.sigmf-meta").replace("RAW", "raw.sigmf-meta");
     lab.run(&one, &[]).good();
@@ -210,7 +210,7 @@ const ENDLESS: &str = r#"
 "#;
 
 #[test]
-fn one_ctrl_c_ends_all_in_order_and_nothing_that_was_made_is_lost() {
+fn one_ctrl_c_ends_all_hosts_in_order_without_loss() {
     for via in ["ssh", "tcp", "udp"] {
         let lab = Lab::new();
         let child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", via, "--json"]);
@@ -264,7 +264,7 @@ fn a_host_that_is_killed_ends_a_graph_that_waits_for_it_and_recordings_are_good(
 }
 
 #[test]
-fn where_nobody_waits_for_it_the_rest_goes_on_without_a_host_that_is_gone() {
+fn a_graph_continues_without_a_lost_host_if_it_need_not_wait() {
     for via in ["ssh", "tcp", "udp"] {
         let lab = Lab::new();
         let child = lab.start(&ENDLESS.replace("POLICY", "drop_oldest"), &["--via", via, "--json"]);
@@ -308,7 +308,7 @@ fn nothing_stays_where_the_process_that_runs_the_graph_is_killed() {
 }
 
 #[test]
-fn a_slow_consumer_loses_what_its_policy_says_and_that_is_told_to_the_sample() {
+fn a_slow_consumer_loses_by_its_policy_and_the_loss_is_exact() {
     let lab = Lab::new();
     let graph = r#"
         stage = [
@@ -346,7 +346,7 @@ fn a_slow_consumer_loses_what_its_policy_says_and_that_is_told_to_the_sample() {
 }
 
 #[test]
-fn what_keeps_a_host_from_joining_is_said_and_nothing_is_opened() {
+fn a_host_that_cannot_join_is_an_error_and_nothing_is_opened() {
     let lab = Lab::new();
     let graph = ENDLESS.replace("POLICY", "block");
     let of_old = lab.path("old.sh");

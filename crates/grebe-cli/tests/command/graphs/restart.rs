@@ -91,7 +91,7 @@ fn end(lab: &Lab, host: &str, name: &str) {
 }
 
 #[test]
-fn a_source_that_is_killed_again_and_again_comes_back_behind_a_gap_that_is_known_to_the_sample() {
+fn a_source_killed_repeatedly_returns_after_gaps_known_to_the_sample() {
     for via in ["ssh", "udp"] {
         let lab = Lab::new();
         let made = made(&lab);
@@ -142,7 +142,7 @@ fn a_source_that_is_killed_again_and_again_comes_back_behind_a_gap_that_is_known
 }
 
 #[test]
-fn a_recorder_that_is_killed_goes_on_in_another_file_and_costs_nobody_else_a_sample() {
+fn a_killed_recorder_continues_in_another_file_and_costs_others_nothing() {
     let lab = Lab::new();
     let made = made(&lab);
     let child = lab.start_heard(&ENDLESS.replace("HOST", "store"), &["--via", "ssh", "--json"]);
@@ -279,7 +279,7 @@ fn a_stage_that_fails_is_started_again_and_one_that_has_ended_is_not() {
 }
 
 #[test]
-fn what_comes_to_a_host_of_which_a_stage_fails_goes_on_once_it_is_started_again() {
+fn an_edge_to_a_failed_host_continues_after_its_restart() {
     let silent = r#"
         { id = "silent", kind = "udp_in", host = "store", params = { uri = "udp://127.0.0.1:0", idle_timeout = "1s" } },
         { id = "heard", kind = "null", host = "store" },
@@ -311,7 +311,7 @@ fn what_comes_to_a_host_of_which_a_stage_fails_goes_on_once_it_is_started_again(
 }
 
 #[test]
-fn what_is_said_of_hosts_is_checked() {
+fn host_options_of_a_graph_file_are_checked() {
     let lab = Lab::new();
     let output = lab.run(&ENDLESS.replace("HOST", "mst"), &["--check"]);
     let said = text(&output.stderr);

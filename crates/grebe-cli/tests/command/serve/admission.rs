@@ -10,7 +10,7 @@ use super::served::{hear, say, serve, until};
 use crate::support::{run, text};
 
 #[test]
-fn who_has_no_token_is_told_so_and_nobody_comes_by_another_name() {
+fn a_viewer_without_a_token_is_refused_and_so_is_a_foreign_host_name() {
     let mut served = serve(&["synth:sine?rate=1M"]);
     let wrong = served.link.replace(&served.token, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     let output = run(&["view", &wrong, "--png", "-"]);

@@ -3,7 +3,7 @@
 use super::served::{say, serve, until};
 
 #[test]
-fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that_it_may_not() {
+fn only_the_control_link_permits_to_change_the_source() {
     let mut served = serve(&["synth:sine?rate=1M&frequency=1k", "--control"]);
     let control = served.control.clone().unwrap();
     assert_ne!(control, served.token);
@@ -38,7 +38,7 @@ fn who_has_the_second_link_changes_the_source_and_who_has_the_first_is_told_that
 
 #[test]
 #[cfg(target_os = "linux")]
-fn who_has_the_second_link_keeps_stretches_of_the_ring_that_a_recorder_has_of_the_stream() {
+fn the_control_link_permits_saves_of_the_ring() {
     use std::fs;
     use std::process::Stdio;
     use std::time::{Duration, Instant};

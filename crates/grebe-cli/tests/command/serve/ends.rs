@@ -17,7 +17,7 @@ use super::served::{hear, say, serve};
 use crate::support::{Good, run, signal, text, wait_until};
 
 #[test]
-fn ssh_starts_a_server_there_and_ends_it_afterwards() {
+fn ssh_starts_a_remote_server_and_ends_it_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     // Stand-in for `ssh`: a shell runs its last argument.
     let ssh = folder.path().join("ssh");

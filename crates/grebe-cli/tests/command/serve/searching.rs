@@ -75,7 +75,7 @@ fn large_recording(folder: &Path) -> String {
 }
 
 #[test]
-fn a_far_viewer_finds_in_a_recording_what_grebe_find_does_beside_it() {
+fn a_remote_viewer_finds_the_same_events_as_grebe_find() {
     let folder = tempfile::tempdir().unwrap();
     let (ecg, large) = (example("ecg.sigmf-meta"), large_recording(folder.path()));
     let served = serve(&[ecg.to_str().unwrap(), &large]);
@@ -118,7 +118,7 @@ fn a_far_viewer_finds_in_a_recording_what_grebe_find_does_beside_it() {
 }
 
 #[test]
-fn a_far_viewer_finds_events_in_the_history_of_a_stream() {
+fn a_remote_viewer_finds_events_in_the_history_of_a_stream() {
     let served = serve(&["synth:square?channels=2&rate=100k&frequency=100&amplitude=0.5"]);
     let (link, viewer) = look(&served);
     let began = Instant::now();

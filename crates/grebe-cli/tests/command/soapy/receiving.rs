@@ -92,7 +92,7 @@ fn channels_of_one_stream_stay_beside_each_other_however_they_are_read() {
 }
 
 #[test]
-fn what_the_device_loses_is_a_gap_as_long_as_its_clock_says() {
+fn a_device_loss_is_a_gap_of_the_length_by_its_clock() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     // Overflows reported by the read, beside it, or not at all: the times are the same.
@@ -144,7 +144,7 @@ fn without_a_clock_the_place_of_a_gap_is_known_and_its_length_is_not() {
 }
 
 #[test]
-fn what_a_radio_loses_is_seen_while_it_runs() {
+fn losses_of_a_radio_are_visible_while_it_runs() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sigmf-meta");
@@ -205,7 +205,7 @@ fn a_radio_is_set_as_its_name_says() {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_what_can() {
+fn a_refused_setting_lists_the_accepted_ones() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sigmf-meta");
@@ -267,7 +267,7 @@ fn a_radio_that_is_unplugged_ends_the_recording_which_is_good() {
 }
 
 #[test]
-fn a_radio_that_comes_back_goes_on_behind_a_gap_and_tuned_as_it_was() {
+fn a_returning_radio_continues_after_a_gap_with_its_tuning() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     for gone in ["error", "silent"] {
@@ -305,7 +305,7 @@ fn a_radio_that_comes_back_goes_on_behind_a_gap_and_tuned_as_it_was() {
 }
 
 #[test]
-fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on_as_it_is() {
+fn a_setting_refused_by_a_returning_radio_is_reported_once() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (plug, path) = (folder.path().join("plug"), folder.path().join("x.sigmf-meta"));
@@ -337,7 +337,7 @@ fn a_setting_that_a_radio_refuses_when_it_comes_back_is_told_once_and_it_goes_on
 }
 
 #[test]
-fn whatever_call_fails_nothing_that_was_good_is_lost() {
+fn a_failing_driver_call_loses_no_good_sample() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=12 {

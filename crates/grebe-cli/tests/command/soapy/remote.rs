@@ -56,7 +56,7 @@ fn server(bus: &str) -> Option<(Killed, u16)> {
 }
 
 #[test]
-fn a_radio_behind_soapyremote_is_one_like_any_other() {
+fn a_radio_over_soapyremote_works_like_a_local_one() {
     let Some(_) = module() else { return };
     let Some((_bus, address)) = bus() else { return };
     let Some((_server, port)) = server(&address) else { return };

@@ -62,7 +62,7 @@ fn every_sample_is_sent_however_many_the_radio_takes_at_once() {
 }
 
 #[test]
-fn what_a_radio_cannot_send_is_said() {
+fn an_unsupported_transmission_is_an_error() {
     let Some(_) = module() else { return };
     let sg = ["sg", "--rate", "1M", "--samples", "1k"];
     for (format, uri, status, says) in [

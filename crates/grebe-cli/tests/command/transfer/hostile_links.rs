@@ -35,7 +35,7 @@ fn transfer(
 }
 
 #[test]
-fn udp_that_stops_in_one_direction_or_for_long_datagrams_goes_on_by_tcp() {
+fn a_transfer_continues_by_tcp_if_udp_stops_in_part() {
     /// After this many datagrams; the first hundred are the start.
     const BEGIN: u64 = 600;
     type Stops = fn(Datagram, bool) -> bool;

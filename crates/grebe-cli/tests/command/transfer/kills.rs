@@ -11,7 +11,7 @@ use crate::support::kills::play_stories;
 use crate::support::signal;
 
 #[test]
-fn whatever_is_killed_the_file_comes_whole() {
+fn kills_of_either_side_leave_the_file_whole() {
     play_stories(|seed| Story::new(seed).play());
 }
 

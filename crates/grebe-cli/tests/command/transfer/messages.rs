@@ -8,7 +8,7 @@ use super::peers::{Waiting, file, moved, noted_bytes, path, send, sent, wait_for
 use crate::support::{signal, text};
 
 #[test]
-fn a_silent_peer_is_told_of_once_and_so_is_its_return() {
+fn a_silent_peer_and_its_return_are_reported_once() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 8_000_000);
     let receiver = Waiting::recv(into.path());
@@ -69,7 +69,7 @@ fn a_ticket_is_in_no_message_and_in_no_file() {
 }
 
 #[test]
-fn others_at_the_machine_are_told_of_where_a_ticket_is_an_argument() {
+fn a_ticket_as_an_argument_warns_of_other_users() {
     let Ok(mut other) = Command::new("sleep").arg("60").uid(12_345).spawn() else {
         return eprintln!("skipped: only root can start a process of another user");
     };
@@ -106,7 +106,7 @@ fn a_receiver_that_nobody_came_to_leaves_no_folder() {
 }
 
 #[test]
-fn what_was_there_is_no_part_of_the_rate_and_the_limit_is_the_one_that_was_set() {
+fn existing_bytes_are_not_in_the_rate_and_the_limit_is_the_given_one() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 40_000_000);
     let receiver = Waiting::recv(into.path());

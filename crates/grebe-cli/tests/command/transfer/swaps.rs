@@ -29,7 +29,7 @@ fn swap(what: &str, sent: &Path, secret: &Path) {
 }
 
 #[test]
-fn what_takes_a_files_place_is_neither_sent_nor_waited_for() {
+fn an_object_that_replaces_a_file_is_neither_sent_nor_awaited() {
     for what in ["a link", "a pipe", "another file", "a link to a directory"] {
         let (from, secret, into) =
             (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

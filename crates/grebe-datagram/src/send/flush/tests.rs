@@ -196,7 +196,7 @@ fn a_firewall_loses_what_it_drops_and_nothing_else() {
 }
 
 #[test]
-fn a_firewall_that_drops_from_the_first_datagram_on_is_no_hidden_call() {
+fn a_firewall_that_drops_from_the_start_is_not_taken_for_a_missing_call() {
     let (burst, all) = burst(16, 100);
     let mut kernel = Fake {
         batch_answers: [Err(libc::EPERM)].into(),
@@ -222,7 +222,7 @@ fn a_full_queue_is_waited_for_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_queue_that_stays_full_is_an_error_after_which_flush_goes_on() {
+fn after_the_error_of_a_full_queue_flush_continues() {
     let (burst, all) = burst(16, 100);
     let mut kernel = Fake { batch_answers: vec![Err(libc::EAGAIN); 100].into(), ..Fake::default() };
     let mut progress = Progress::default();
@@ -236,7 +236,7 @@ fn a_queue_that_stays_full_is_an_error_after_which_flush_goes_on() {
 }
 
 #[test]
-fn a_queue_that_stays_full_is_left_out_where_that_is_asked_for() {
+fn a_queue_that_stays_full_is_skipped_on_request() {
     let (burst, all) = burst(24, 100);
     let mut kernel = Fake { batch_answers: vec![Err(libc::EAGAIN); 1_000].into(), ..Fake::default() };
     let (mut gso, mut counters, mut outage) = (Gso::Active, SendCounters::default(), None);

@@ -217,7 +217,7 @@ policy = "wait"
 "#;
 
 #[test]
-fn every_mistake_is_told_at_its_place() {
+fn every_mistake_is_reported_at_its_place() {
     let mut told = String::new();
     for (what, part, instead) in CASES {
         let text = match instead.strip_prefix('+') {

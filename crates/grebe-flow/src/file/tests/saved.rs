@@ -61,7 +61,7 @@ proptest! {
 
     /// Any parameters, ids and queues: a saved file parses to the same graph, and saves as the same text.
     #[test]
-    fn what_is_saved_reads_the_same(
+    fn a_saved_graph_file_reads_the_same(
         sources in prop::collection::vec(
             (prop::collection::hash_map(".{0,8}", value(), 0..4), queue(), prop::option::of(0usize..1)), 1..5),
         names in prop::collection::hash_set("[a-zA-Z0-9_äß-]{1,12}", 10),

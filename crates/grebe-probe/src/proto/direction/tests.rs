@@ -141,7 +141,7 @@ fn a_path_behind_a_policer_is_told_from_a_lossy_one_and_costs_what_it_carries() 
 }
 
 #[test]
-fn a_queue_that_no_train_fills_is_told_as_at_least() {
+fn a_queue_that_no_train_fills_has_a_lower_bound() {
     for (queue_bytes, loss, is_filled) in
         [(5e6, 0.0, false), (5e6, 0.06, false), (70e3, 0.0, true), (70e3, 0.06, true)]
     {

@@ -105,7 +105,7 @@ fn address(last: u8) -> SocketAddr {
 const TRAIN: Train = Train { id: 1, count: 4, size: 100, interval_ns: 1_000_000 };
 
 #[test]
-fn what_was_recorded_provokes_nothing_whoever_sends_it_again() {
+fn replayed_packets_get_no_answer() {
     let mut bench = Bench::new(1);
     let mut client = bench.begin(address(1), [1; 16]);
     bench.ask(&mut client, Body::Ping { sent_ns: 1 });

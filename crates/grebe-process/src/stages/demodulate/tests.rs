@@ -75,7 +75,7 @@ fn mode(mode: Modulation, center_hz: f64) -> Demodulate {
 const RATE_HZ: f64 = 480e3;
 
 #[test]
-fn amplitude_modulation_comes_back_whatever_the_carrier() {
+fn amplitude_modulation_is_recovered_from_any_carrier() {
     for carrier in [1.0, 0.003] {
         let signal = |t: f64| at(carrier * (1.0 + 0.6 * (TAU * 1e3 * t).sin()), TAU * 70e3 * t);
         let sound = heard(mode(Modulation::Am, 70e3), RATE_HZ, signal);
@@ -157,7 +157,7 @@ fn num(re: f64, im: f64) -> rustfft::num_complex::Complex<f64> {
 }
 
 #[test]
-fn a_sideband_is_heard_and_the_other_one_is_not() {
+fn one_sideband_is_demodulated_and_the_other_is_not() {
     for (sideband, sign) in [(Modulation::Usb, 1.0), (Modulation::Lsb, -1.0)] {
         for tone_hz in [200.0, 1e3, 3e3] {
             let of = |sign: f64| {

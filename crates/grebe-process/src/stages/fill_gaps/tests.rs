@@ -126,7 +126,7 @@ fn every_format_is_filled() {
 }
 
 #[test]
-fn a_stream_without_holes_goes_on_untouched() {
+fn a_stream_without_gaps_passes_unchanged() {
     let batches = batches_of(3, &[(0, 64), (64, 64), (128, 5)], 2);
     let (before, held) = (frames_of(&batches), batches.clone());
     let made = filled(Filler::Mark, 1_000, batches);
@@ -149,7 +149,7 @@ fn a_hole_that_is_too_long_stays_with_its_lost_frames() {
 }
 
 #[test]
-fn what_the_generator_dropped_is_filled_too_and_the_rest_renumbered() {
+fn fill_gaps_fills_generator_drops_and_renumbers_the_rest() {
     // Consecutive frame numbers, although samples are missing.
     let mut batches = batches_of(1, &[(0, 10)], 1);
     for (sequence, index) in [(1, 50), (2, 60)] {

@@ -87,7 +87,7 @@ fn frames_of_any_lengths_come_out_side_by_side() {
 }
 
 #[test]
-fn a_gap_in_one_is_a_gap_and_what_the_other_has_there_is_counted() {
+fn a_gap_in_one_recording_is_a_gap_and_the_others_samples_there_are_counted() {
     let first = stream(1, &[(100, 50), (150, 50), (300, 100)]);
     let second = stream(1, &[(120, 30), (180, 200)]);
     let (samples, headers, snapshot) = merged(Align::Index, first, second).unwrap();
@@ -104,7 +104,7 @@ fn a_gap_in_one_is_a_gap_and_what_the_other_has_there_is_counted() {
 }
 
 #[test]
-fn what_both_generators_dropped_stays_theirs() {
+fn drops_of_both_generators_remain_generator_drops() {
     let dropped = |channels| {
         let frame = |index, drops| {
             let mut batch = grebe_frame::BatchPool::new(1, 4096).acquire().unwrap();
@@ -144,7 +144,7 @@ fn streams_that_began_apart_are_aligned_by_their_stamps() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused() {
+fn streams_that_cannot_merge_are_refused() {
     for (first, second, says) in [
         (stream(200, &[(0, 8)]), stream(56, &[(0, 8)]), "channels of the merged streams: 256 where 255"),
         (

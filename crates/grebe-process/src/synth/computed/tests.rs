@@ -232,7 +232,7 @@ fn a_block_that_is_copied_holds_what_would_be_computed() {
 }
 
 #[test]
-fn what_no_format_or_rate_allows_is_refused() {
+fn settings_that_no_format_or_rate_allows_are_refused() {
     let refused =
         |spec: ChannelSpec, format| Generator::of_format(&spec, RATE_HZ, format).unwrap_err().to_string();
     let qpsk = |symbol_rate_hz, roll_off| ChannelSpec {

@@ -406,7 +406,7 @@ fn texts_of_every_encoding_and_separator_are_read() {
 }
 
 #[test]
-fn what_is_odd_within_a_table_is_said() {
+fn odd_rows_of_a_table_are_reported() {
     let right = Read { rate_hz: 1e3, channels: &[("a", ""), ("b", "")], samples: 4, second: 3.0, ..PLAIN };
     for (text, samples, note) in [
         ("a,b\n1,2\n3,\n5,6\n,8\n", 4, "2 fields are empty: read as NaN"),
@@ -434,7 +434,7 @@ fn what_is_odd_within_a_table_is_said() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_words_that_work() {
+fn refusing_a_table_suggests_a_line_that_works() {
     for (text, says) in [
         (
             "a,b\n1,2\n3,reset\n5,6\n",

@@ -99,7 +99,7 @@ fn a_short_recording_is_on_one_disk_and_knows_of_no_other() {
 }
 
 #[test]
-fn a_label_reaches_across_stripes_and_gaps_and_what_is_said_holds_on_all() {
+fn an_annotation_spans_stripes_and_gaps_and_descriptions_apply_to_all() {
     let (_folder, metas) = two();
     let mut stripes = begin(&metas, 1, None);
     stripes
@@ -168,7 +168,7 @@ fn a_disk_that_fails_is_left_out_and_what_waited_for_it_is_a_gap() {
 }
 
 #[test]
-fn what_was_on_a_disk_that_is_not_there_is_missing_and_said() {
+fn samples_of_a_missing_disk_are_a_reported_gap() {
     let (folder, metas) = two();
     let mut stripes = begin(&metas, 1, None);
     write(&mut stripes, &batches_of(1, &frames(0, 200), 1));

@@ -49,7 +49,7 @@ const A: i16 = 0;
 const B: i16 = 1 << 12;
 
 #[test]
-fn what_was_made_at_the_same_time_stands_side_by_side() {
+fn samples_of_the_same_time_stand_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let at = |text| Some(text);
     // B began 250 samples after A, by A's clock; each lacks some samples.
@@ -100,7 +100,7 @@ fn what_was_made_at_the_same_time_stands_side_by_side() {
 }
 
 #[test]
-fn what_the_clock_of_a_host_says_counts_before_utc_and_its_surest_word_for_all_samples() {
+fn a_host_clock_precedes_utc_and_its_best_statement_applies_to_all_samples() {
     let folder = tempfile::tempdir().unwrap();
     // By UTC both began at once.
     let began = Some("2026-01-02T03:04:05Z");
@@ -152,7 +152,7 @@ fn time_of(file: &SampleFile, position: u64) -> Duration {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_what_helps() {
+fn recordings_that_do_not_fit_together_are_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let time = |text| [(0, Some(text), 100)];
     let record = |name: &str, rate_hz, captures: &[_]| recorded(folder.path(), name, rate_hz, captures, 0);

@@ -34,7 +34,7 @@ fn named(start: u64, count: u64, label: &str) -> Value {
 }
 
 #[test]
-fn they_go_through_a_stream_with_its_gaps_and_come_out_the_same() {
+fn annotations_pass_through_a_stream_with_gaps_unchanged() {
     let (folder, path) = scratch("a.sigmf-meta");
     // Across the gap, in it, in the second stretch, in a later stream, and a point.
     let annotations = json!([
@@ -105,7 +105,7 @@ fn a_file_keeps_all_that_they_say() {
 }
 
 #[test]
-fn what_is_too_long_for_a_stream_is_said_and_left_out() {
+fn fields_too_long_for_a_stream_are_reported_and_omitted() {
     let (_folder, path) = scratch("a.sigmf-meta");
     let annotations = json!([named(0, 5, "short"), named(3, 5, "x".repeat(2_000).as_str())]);
     annotated(&path, 100, &[(0, 0)], &annotations);

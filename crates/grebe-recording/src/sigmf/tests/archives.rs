@@ -94,7 +94,7 @@ fn a_collection_is_found_beside_its_recordings_and_above_their_folders() {
 }
 
 #[test]
-fn of_several_recordings_one_must_be_named() {
+fn an_archive_of_several_recordings_needs_a_name() {
     let (_folder, path) = two();
     refused(
         &path,
@@ -107,7 +107,7 @@ fn of_several_recordings_one_must_be_named() {
 }
 
 #[test]
-fn what_is_no_archive_or_damaged_is_said() {
+fn a_damaged_or_foreign_archive_is_an_error() {
     let (folder, path) = two();
     let good = fs::read(&path).unwrap();
     let a = path.join("a/a.sigmf-meta");

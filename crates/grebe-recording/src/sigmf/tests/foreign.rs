@@ -59,7 +59,7 @@ fn times_that_are_not_as_sigmf_has_them_are_kept_as_utc_with_a_note() {
 }
 
 #[test]
-fn types_that_no_stream_has_are_read_and_that_is_said() {
+fn unusual_types_are_converted_with_a_note() {
     for (datatype, format, bytes) in [
         ("ri64_le", SampleFormat::F64, 8),
         ("ru64_be", SampleFormat::F64, 8),
@@ -105,7 +105,7 @@ fn bytes_between_samples_belong_to_the_captures_that_say_so() {
 }
 
 #[test]
-fn captures_and_annotations_beside_the_data_are_said() {
+fn captures_and_annotations_outside_of_the_data_are_reported() {
     let labels = |file: &SampleFile| -> Vec<(u64, u64)> {
         file.annotations().iter().map(|it| (it.position, it.length_samples)).collect()
     };

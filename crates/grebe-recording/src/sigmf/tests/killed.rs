@@ -134,7 +134,7 @@ fn a_first_channel_without_the_others_is_never_seen() {
 }
 
 #[test]
-fn what_is_overwritten_never_has_samples_of_another() {
+fn an_overwritten_recording_never_has_samples_of_the_other() {
     let overwrite = SigmfSettings { overwrite: true, ..settings(3) };
     // By a recorder, of which the data get their names before there are metadata.
     for steps in 0.. {

@@ -4,7 +4,7 @@ use super::*;
 use crate::repair;
 
 #[test]
-fn a_name_is_for_one_recorder_at_a_time_however_it_is_written() {
+fn a_name_in_any_spelling_has_one_recorder_at_a_time() {
     let (folder, path) = scratch("same.sigmf-meta");
     let first = record(&path, &settings(1), &[(0, 10)]);
     let overwrite = SigmfSettings { overwrite: true, ..settings(1) };
@@ -75,7 +75,7 @@ fn a_recording_follows_links_and_replaces_nothing_special() {
 }
 
 #[test]
-fn a_recording_is_overwritten_only_where_that_is_wanted_and_without_a_rest() {
+fn overwrite_replaces_a_recording_without_leftovers() {
     let (folder, path) = scratch("x.sigmf-meta");
     record(&path, &settings(3), &[(0, 10)]).finish().unwrap();
     let was = names(&folder);
@@ -134,7 +134,7 @@ fn a_recording_that_cannot_be_created_leaves_nothing_behind() {
 
 #[test]
 #[cfg(unix)]
-fn a_device_is_no_place_for_a_recording() {
+fn a_recording_to_a_device_is_refused() {
     let error = SigmfWriter::create(std::path::Path::new("/dev/null"), &settings(1)).unwrap_err().to_string();
     assert!(error.starts_with("/dev/null is not a regular file"), "{error}");
 }

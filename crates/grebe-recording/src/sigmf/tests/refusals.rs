@@ -14,7 +14,7 @@ fn refusal(global: &Value, captures: &Value, data: &[u8]) -> String {
 }
 
 #[test]
-fn a_bad_recording_is_refused_with_what_is_wrong() {
+fn a_bad_recording_is_refused_with_the_reason() {
     let start = |start: u64| json!({"core:sample_start": start});
     let (none, first) = (json!({}), json!([start(0)]));
     let datatypes = "it must be one of ri8 ru8 ri16 ru16 ri32 ru32 ri64 ru64 rf32 rf64 ci8 cu8 ci16 cu16 ci32 cu32 cf32 cf64, and from 16 bits on end in _le or _be, as in ri16_le";
@@ -97,7 +97,7 @@ fn a_bad_recording_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn a_bad_collection_is_refused_with_what_is_wrong() {
+fn a_bad_collection_is_refused_with_the_reason() {
     let (folder, path) = scratch("x.sigmf-collection");
     record(&folder.path().join("a"), &settings(1), &[(0, 10)]).finish().unwrap();
     record(&folder.path().join("b"), &settings(1), &[(0, 11)]).finish().unwrap();

@@ -177,7 +177,7 @@ fn both_summaries_take_two_percent_of_the_data_at_most() {
 
 /// Made by a program that knows nothing but the page.
 #[test]
-fn one_that_somebody_else_wrote_by_the_page_is_read() {
+fn a_summary_written_by_the_page_alone_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/spectra/i16");
     let summary = SpectralSummary::open(&path).unwrap().unwrap();
     assert_eq!(summary.known_samples(), 20_000);
@@ -262,7 +262,7 @@ fn rows_can_be_read_while_others_are_written() {
 }
 
 #[test]
-fn what_is_stale_damaged_or_not_whole_is_refused() {
+fn a_stale_damaged_or_incomplete_summary_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.grebe-spectra");
     let (format, mut rng) = (SampleFormat::I16, Rng::with_seed(1));

@@ -65,7 +65,7 @@ fn opened(path: &Path, bytes: &[u8]) -> (u64, bool, String) {
 }
 
 #[test]
-fn the_length_of_the_file_decides_where_the_header_is_wrong() {
+fn the_file_length_decides_if_the_header_is_wrong() {
     let (_folder, path) = scratch("x.wav");
     let good = stereo(1_000, b"", b"");
     assert_eq!(opened(&path, &good), (1_000, true, String::new()));
@@ -164,7 +164,7 @@ fn bits_that_are_fewer_than_their_bytes_are_read_at_their_level() {
 }
 
 #[test]
-fn a_block_align_that_is_no_number_of_bytes_is_said() {
+fn an_invalid_block_align_is_reported() {
     let (_folder, path) = scratch("x.wav");
     let data: Vec<u8> = [1i16, -1, 2, -2].iter().flat_map(|it| it.to_le_bytes()).collect();
     for align in [32, 2] {

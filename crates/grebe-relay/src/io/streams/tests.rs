@@ -184,7 +184,7 @@ fn an_end_over_tcp_reaches_one_over_udp() {
 }
 
 #[test]
-fn who_has_no_ticket_is_not_listened_to() {
+fn connections_without_a_ticket_are_ignored() {
     let bounds = Bounds { strange_for: Duration::from_millis(500), ..Bounds::default() };
     let ground = Ground::new(bounds);
     // HTTP, an unknown datagram, an empty one.

@@ -222,7 +222,7 @@ fn a_direct_way_is_taken_in_four_round_trips_and_less() {
 }
 
 #[test]
-fn who_wants_only_the_relay_shows_no_address_and_is_tried_at_none() {
+fn relay_only_ends_show_no_address_and_get_no_direct_attempt() {
     for vias in [[Via::Relay, Via::Any], [Via::Any, Via::Relay]] {
         let mut network = Network::new([Nat::None, Nat::None], vias, 0.0, 1);
         network.run(10_000_000);
@@ -254,7 +254,7 @@ fn a_relay_that_was_started_again_is_joined_again() {
 }
 
 #[test]
-fn who_is_alone_stays_joined_and_says_so() {
+fn an_end_without_a_peer_stays_joined_and_says_so() {
     let mut network = Network::new([Nat::Restricted, Nat::Restricted], ANY, 0.0, 1);
     let relay: SocketAddr = RELAY.parse().unwrap();
     assert_eq!(network.meetings[0].standing(), Standing::Unheard);
@@ -275,7 +275,7 @@ fn who_is_alone_stays_joined_and_says_so() {
 }
 
 #[test]
-fn what_others_say_changes_nothing() {
+fn messages_of_strangers_change_nothing() {
     let mut network = Network::new([Nat::None, Nat::None], ANY, 0.0, 1);
     network.run(10_000_000);
     let (relay, other): (SocketAddr, SocketAddr) = (RELAY.parse().unwrap(), "192.0.2.66:7".parse().unwrap());
@@ -302,7 +302,7 @@ fn what_others_say_changes_nothing() {
 }
 
 #[test]
-fn who_has_the_ticket_has_few_knocks_sent_wherever_it_says() {
+fn the_holder_of_a_ticket_causes_few_knocks_at_any_address() {
     let own = "192.0.2.7:4000".parse().unwrap();
     let key = Key::from_bytes([1; 32]);
     let mut meeting =
@@ -325,7 +325,7 @@ fn who_has_the_ticket_has_few_knocks_sent_wherever_it_says() {
 }
 
 #[test]
-fn the_relays_next_address_is_asked_where_the_first_is_silent() {
+fn the_next_address_of_the_relay_is_tried_if_the_first_is_silent() {
     let relays: Vec<SocketAddr> = vec!["198.51.100.9:1".parse().unwrap(), "[2001:db8::9]:1".parse().unwrap()];
     let own = "[::]:4000".parse().unwrap();
     let key = Key::from_bytes([1; 32]);
@@ -343,7 +343,7 @@ fn the_relays_next_address_is_asked_where_the_first_is_silent() {
 }
 
 #[test]
-fn an_address_of_the_relay_that_answers_late_is_gone_on_with() {
+fn a_late_answer_of_the_relay_is_used() {
     let (own, udp): (SocketAddr, SocketAddr) =
         ("192.168.1.7:4000".parse().unwrap(), "203.0.113.5:4737".parse().unwrap());
     let tcp: SocketAddr = "127.0.0.1:999".parse().unwrap();

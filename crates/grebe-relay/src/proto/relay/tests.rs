@@ -156,7 +156,7 @@ fn without_the_ticket_nobody_joins_and_nothing_is_answered() {
 }
 
 #[test]
-fn what_was_seen_before_changes_nothing() {
+fn replayed_messages_change_nothing() {
     let mut relay = relay();
     let (mut a, mut b) =
         (End::new(1, Side::Waits, "192.0.2.1:1000"), End::new(1, Side::Asks, "192.0.2.2:2000"));
@@ -172,7 +172,7 @@ fn what_was_seen_before_changes_nothing() {
 }
 
 #[test]
-fn what_is_repeated_after_its_end_has_left_holds_a_place_for_a_minute() {
+fn a_repeated_message_of_a_departed_end_holds_a_place_for_a_minute() {
     let mut relay = relay();
     let mut end = End::new(1, Side::Waits, "192.0.2.1:1000");
     end.join(&mut relay, 0);
@@ -191,7 +191,7 @@ fn what_is_repeated_after_its_end_has_left_holds_a_place_for_a_minute() {
 }
 
 #[test]
-fn who_came_first_keeps_the_place_until_it_is_silent() {
+fn the_first_sender_keeps_its_place_until_it_is_silent() {
     let mut relay = relay();
     let (mut a, mut b) =
         (End::new(1, Side::Waits, "192.0.2.1:1000"), End::new(1, Side::Asks, "192.0.2.2:2000"));
@@ -258,7 +258,7 @@ fn a_session_gets_its_rate_and_whole_datagrams() {
 }
 
 #[test]
-fn who_asks_too_often_is_not_heard_and_those_inside_are() {
+fn a_host_that_asks_too_often_is_ignored_and_members_are_served() {
     let mut relay = relay();
     let mut inside = End::new(1, Side::Waits, "192.0.2.1:1000");
     inside.join(&mut relay, 0);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_as_long_as_the_clock_says() {
+    fn a_capture_gap_has_the_length_by_the_clock() {
         let device = Device { next: 0, reads: 0, overruns: vec![2], length: 9 };
         let mut capture = Capture::new(device, settings());
         let now_ns = Cell::new(1_000_000_000);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_plugged_in_again_goes_on_behind_a_gap() {
+    fn a_device_plugged_in_again_continues_after_a_gap() {
         let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
         let reconnect = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));

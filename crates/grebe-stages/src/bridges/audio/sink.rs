@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_unplugged_says_so_and_one_that_is_full_is_left_when_the_graph_stops() {
+    fn an_unplugged_device_is_reported_and_a_full_one_does_not_delay_the_stop() {
         let counters = Counted::default();
         let mut gone = Device { fails: vec![(2, UNPLUGGED)], ..Device::default() };
         let error = write(&mut gone, &[0; 9], &counters, |_| true).unwrap_err();

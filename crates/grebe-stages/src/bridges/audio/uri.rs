@@ -82,7 +82,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "audio:",
             "audio:hw:1,0",
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("audio:?rate=0", "1 to 4M"),
             ("audio:?rate=44.1", "1 to 4M"),

@@ -325,7 +325,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         /// The frames are the same for every cut of the bytes.
         #[test]
-        fn where_reads_end_does_not_matter(
+        fn read_boundaries_do_not_matter(
             blocks in prop::collection::vec(1u32..700, 1..40), lengths in prop::collection::vec(1usize..3000, 1..20),
         ) {
             let (bytes, samples) = whole_stream(&blocks);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_by_itself_after_the_samples_that_were_asked_for() {
+    fn a_pipe_source_ends_after_the_requested_samples() {
         let (bytes, _) = stream(&[10, 10, 10]);
         let pieces = Pieces::new(bytes, vec![84]);
         let source = PipeSource::waiting(pieces, |_| Ok(true)).samples(Some(13));

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_the_numbers() {
+    fn missing_datagrams_are_found_by_their_numbers() {
         let mut intake = Intake::new(raw("udp://:0?format=u8&seq=0:u8"));
         let mut missing = |number: u8| intake.missing_before(&[number, 0]);
         assert_eq!(missing(250), Some(0), "whatever comes first");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_absurdly_far_ahead_is_no_gap() {
+    fn a_number_absurdly_far_ahead_is_not_a_gap() {
         let mut intake = Intake::new(raw("udp://:0?format=u8&seq=0:u64"));
         let mut missing = |number: u64| intake.missing_before(&number.to_le_bytes());
         assert_eq!([7, 8, 1 << 62, 9].map(&mut missing), [Some(0), Some(0), None, Some(0)]);

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "pipe:?format=cu8&rate=2400000",
             "udp://:5000?format=i16be&channels=4&interleave=block&frequency=100000000&skip=12&seq=4:u32be",
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("tcp://host:1", "has no format: add"),
             ("pipe:?rate=1M", "has no format: add"),

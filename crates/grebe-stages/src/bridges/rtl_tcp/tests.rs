@@ -62,7 +62,7 @@ fn bytes_of(batch: &Batch) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_receiver_is_tuned_to_changes_in_the_stream_while_it_runs() {
+fn tuning_a_running_receiver_changes_the_description() {
     let (listener, address) = serve();
     let server = thread::spawn(move || {
         let (mut stream, first) = greet(&listener, 4);
@@ -157,7 +157,7 @@ fn a_server_that_goes_and_returns_leaves_a_gap() {
 }
 
 #[test]
-fn who_is_no_rtl_tcp_is_told_apart() {
+fn other_programs_are_distinguished_from_rtl_tcp() {
     for (said, why) in
         [(&b"HTTP/1.1 400 Bad Request\r\n"[..], "does not send RTL0"), (b"RTL0", "cannot read from")]
     {
@@ -214,7 +214,7 @@ fn batch(number: u64) -> Batch {
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted() {
+fn a_client_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
     let (mut server, counters, mut clients) = server(2, None);
     let (mut slow, mut fast) = (clients.remove(0), clients.remove(0));
     let dropped = || counters.get("client_dropped_samples").unwrap();
@@ -235,7 +235,7 @@ fn a_client_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted() {
 }
 
 #[test]
-fn what_clients_ask_for_reaches_the_tuner() {
+fn requests_of_clients_reach_the_tuner() {
     let tuner = Tuner::new(crate::Tuning { frequency_hz: 1e8, rate_hz: 1e6, gain_db: None });
     let (mut server, counters, mut clients) = server(1, Some(tuner.clone()));
     // In pieces, because TCP may cut anywhere.

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("rtl_tcp://pi", "no port"),
             ("rtl_tcp://pi:1?frequency=5G", "give hertz up to 4.29 G"),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tuning_is_told_whole() {
+    fn a_tuning_is_stated_as_a_whole() {
         let tuning = Tuning { frequency_hz: 1e8, rate_hz: 2.4e6, gain_db: Some(20.7) };
         let mut told = Tuning { frequency_hz: 0.0, rate_hz: 1.0, gain_db: None };
         assert_eq!(Command::tuning(&tuning).filter(|command| command.apply(&mut told)).count(), 3);
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_again(bytes: [u8; 5], hello: [u8; 8]) {
+        fn rtl_tcp_commands_round_trip(bytes: [u8; 5], hello: [u8; 8]) {
             let command = Command::parse(bytes);
             prop_assert_eq!(Command::parse(command.to_bytes()), command);
             let mut whole = *b"RTL0........";

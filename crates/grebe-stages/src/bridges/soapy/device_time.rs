@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_by_the_clock_needs_nobody_who_tells_of_it() {
+    fn a_loss_is_found_by_the_clock_without_a_report() {
         let mut time = DeviceTime::default();
         time.step(&read(100, Some(0)), RATE_HZ);
         assert_eq!(
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_again_and_again_is_none() {
+    fn a_clock_that_runs_backwards_repeatedly_is_ignored() {
         let mut time = DeviceTime::default();
         let jitter = [0, 500, 90, 800, 300, 1_000, 400, 9_000]
             .map(|index| time.step(&read(100, Some(index)), RATE_HZ));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_are_no_gap_of_ages() {
+    fn impossible_times_make_no_huge_gap() {
         let mut time = DeviceTime::default();
         for time_ns in [i64::MIN, i64::MAX, 0, i64::MIN] {
             let read = Read { samples: 5, time_ns: Some(time_ns) };

@@ -399,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_radio_is_set_to_is_said_to_the_digit() {
+    fn the_settings_of_a_radio_are_reported_to_the_digit() {
         assert_eq!(with_unit(433_920_123.0, "Hz"), "433.920123 MHz");
         assert_eq!(with_unit(1_999.5, "S/s"), "1.9995 kS/s");
         assert_eq!(with_unit(100.0, "S/s"), "100 S/s");
     }
 
     #[test]
-    fn what_a_device_takes_is_said_as_it_is_written() {
+    fn values_that_a_radio_accepts_are_listed_as_a_uri_takes_them() {
         assert_eq!(ranges(&[(225e3, 300e3), (1e6, 1e6)]), "225k to 300k, 1M");
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_says_the_same_when_it_is_written_again(
+        fn soapy_uris_round_trip(
             args in "\\PC{0,30}",
             pairs in prop::collection::vec(pair(), 0..5),
         ) {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_soapysdr_itself_takes_stands_before_the_query() {
+    fn device_arguments_of_soapysdr_stand_before_the_query() {
         for args in [
             "driver=rtlsdr",
             "driver=rtlsdr, serial=00000001",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("soapy:?rate=0", "give samples per second"),
             ("soapy:?rate=fast", "give samples per second"),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_wrong_synth_option_is_named() {
         for (text, says) in [
             ("wobble", "has a wrong wave: unknown 'wobble'; known: sine, square, triangle"),
             ("?colour=red", "unknown 'colour'; known: wave, channels, format, rate, frequency"),

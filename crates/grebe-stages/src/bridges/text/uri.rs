@@ -132,7 +132,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "pipe:?format=text",
             "pipe:?format=text&rate=measure&time",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("pipe:?format=text&as=cf32", "give i8, u8, i16"),
             ("pipe:?format=text&rate=0", "or measure"),

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn late_ones_and_those_that_come_twice_are_told_apart() {
+    fn late_frames_and_duplicates_are_distinguished() {
         let (one, late) = (next(0, 0, 0), |back| Step::Late { back });
         for kind in [Fraction::SampleCount, Fraction::Picoseconds, Fraction::FreeRunning] {
             let gap = next(2, 1_280, 0);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_left_out_is_not_lost_on_the_way() {
+    fn samples_that_the_device_skipped_are_not_network_loss() {
         let mut continuity = Continuity::new(false);
         let mut step =
             |count, index| continuity.step(count, stamp(Fraction::FreeRunning, index), LENGTH, 0.0);

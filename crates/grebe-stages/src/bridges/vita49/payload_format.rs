@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grebe_has_no_format_for_is_named() {
+    fn an_unsupported_payload_format_is_named() {
         for (words, says) in [
             ([0xa000_02cb, 0], "complex samples of 12-bit integers"),
             ([0x2000_03cb, 0], "complex samples of 12-bit integers in 16 bits"),
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_format_is_said_and_understood(number in 0u8..10, channels in 1usize..=255) {
+        fn every_format_is_written_and_parsed(number in 0u8..10, channels in 1usize..=255) {
             let shape = Shape::new(SampleFormat::from_wire(number).unwrap(), channels);
             prop_assert_eq!(PayloadFormat::of(shape).shape(), Some(shape));
         }

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_signal_and_no_context_is_refused_with_its_reason() {
+    fn packets_other_than_signal_and_context_are_refused_with_the_reason() {
         let read = |word: u32, bytes: usize| {
             let mut packet = vec![0; bytes];
             packet[..4].copy_from_slice(&word.to_be_bytes());

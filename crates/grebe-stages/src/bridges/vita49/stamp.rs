@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_is_counted_in_samples() {
+    fn a_stamp_difference_is_counted_in_samples() {
         use Fraction::{FreeRunning, None as Nothing, Picoseconds, SampleCount};
         let since = |kind, before: (u32, u64), after: (u32, u64), rate_hz| {
             let of = |(seconds, fraction)| stamp(Seconds::Utc, seconds, kind, fraction);

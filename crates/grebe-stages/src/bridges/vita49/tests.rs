@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// A round trip for every format, channel count and packet size.
     #[test]
-    fn what_is_sent_comes_back(
+    fn vita49_packets_round_trip(
         number in 0u8..10,
         channels in 1usize..6,
         datagram_bytes in 100usize..3_000,

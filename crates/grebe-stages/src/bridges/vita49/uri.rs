@@ -120,7 +120,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "vrt://:4991",
             "vrt://host:50000?stream=0x1f&format=ci16&channels=2&rate=2400000&order=le&gaps=count",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("vrt://host", "no port"),
             ("vrt://:1?stream=x", "as in 7 or 0x1f"),

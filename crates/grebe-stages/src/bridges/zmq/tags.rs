@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_told_from_what_is_none_yet() {
+    fn an_invalid_header_differs_from_an_incomplete_one() {
         assert_eq!(TagHeader::parse(b"\xf0\x5f\x02"), Err(NoHeader::Garbage));
         let of = |value: &[u8]| [b"\xf0\x5f\x01", &[0; 8][..], &1u64.to_le_bytes(), &[0; 8], value].concat();
         assert_eq!(TagHeader::parse(&of(&[0x3b])), Err(NoHeader::Garbage));
@@ -309,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_header_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_decode_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = TagHeader::parse(&[b"\xf0\x5f\x01", &[0; 8][..], &[9, 0, 0, 0, 0, 0, 0, 0], &bytes].concat());
         }
     }

@@ -186,7 +186,7 @@ fn tags_say_what_the_stream_is_and_where_samples_are_missing() {
 }
 
 #[test]
-fn a_subscriber_that_does_not_read_holds_up_nobody_and_what_it_loses_is_counted() {
+fn a_subscriber_that_does_not_read_delays_nobody_and_its_losses_are_counted() {
     let zmq = zmq("zmq://127.0.0.1:0?listen&format=i16&channels=2");
     let (sender, address) = channel::<SocketAddr>();
     let slow = thread::spawn(move || {
@@ -277,7 +277,7 @@ fn a_sender_that_goes_within_a_message_and_returns_leaves_a_gap() {
 }
 
 #[test]
-fn a_sender_goes_on_with_its_reader_once_that_is_there_again() {
+fn a_sender_continues_when_its_reader_returns() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("zmq://{}?format=i16&channels=2&type=push&reconnect", listener.local_addr().unwrap());
     let (tell, told) = channel();
@@ -351,7 +351,7 @@ fn messages_are_read_however_they_are_cut() {
 }
 
 #[test]
-fn what_is_no_stream_of_ours_is_said() {
+fn a_stream_that_cannot_be_read_is_an_error() {
     for (socket, message, query, why) in [
         (Socket::Push, &b"\0\x03abc"[..], "type=pull&format=i16", "partial samples"),
         (Socket::Push, b"\x42\x03abc", "type=pull&format=i16", "an invalid ZMTP frame"),

@@ -112,7 +112,7 @@ mod tests {
     use crate::Uri;
 
     #[test]
-    fn what_is_written_is_understood_again() {
+    fn printed_names_are_parsed_again() {
         for text in [
             "zmq://127.0.0.1:5555?format=cf32&rate=1000000&type=sub&tags&key=adc",
             "zmq://:5555?format=i16&channels=2&listen&type=push&wait=0",
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_options_are_refused() {
         for (text, reason) in [
             ("zmq://host:1", "has no format: add"),
             ("zmq://host:1?format=cf32&type=req", "give sub, pull, pub or push"),

@@ -82,7 +82,7 @@ fn the_plan_is_the_same_whenever_the_signature_comes() {
 }
 
 #[test]
-fn what_stands_in_front_of_all_that_was_there_is_all_that_is_sent() {
+fn bytes_inserted_at_the_front_are_all_that_is_sent() {
     let basis = noise(1, 3_000_000);
     let new = [b"a line more", &basis[..]].concat();
     let all = told(&basis).len();
@@ -94,7 +94,7 @@ fn what_stands_in_front_of_all_that_was_there_is_all_that_is_sent() {
 }
 
 #[test]
-fn what_moved_is_found_whenever_the_signature_comes() {
+fn moved_content_is_found_whenever_the_signature_arrives() {
     let basis = noise(1, 5_000_000);
     let mut new = basis.clone();
     let moved: Vec<u8> = new.drain(2_000_000..2_500_000).collect();
@@ -109,7 +109,7 @@ fn what_moved_is_found_whenever_the_signature_comes() {
 }
 
 #[test]
-fn what_goes_along_with_the_signature_is_cut_only_where_it_differs() {
+fn a_range_sent_with_the_signature_is_cut_only_at_differences() {
     let basis = noise(1, 3_000_000);
     let mut new = basis.clone();
     new[1_500_000] ^= 1;
@@ -137,7 +137,7 @@ fn what_goes_along_with_the_signature_is_cut_only_where_it_differs() {
 }
 
 #[test]
-fn where_the_basis_lies_in_the_new_file_is_said_before_all_of_the_signature_has_come() {
+fn ranges_of_the_basis_are_placed_before_the_whole_signature_has_arrived() {
     let basis = noise(1, 3_000_000);
     let mut new = basis.clone();
     new.drain(1_000_000..1_000_100);
@@ -187,7 +187,7 @@ fn lay(basis: &[u8], new_bytes: u64, words: &[(usize, i64)]) -> (Laid, Vec<u8>) 
 }
 
 #[test]
-fn what_is_read_for_the_signature_is_laid_where_the_sender_says() {
+fn bytes_read_for_the_signature_are_placed_where_the_sender_says() {
     let basis = noise(1, 5_000_000);
     let mut chunks = Chunks::new(&basis[..], sizes());
     let (mut cut, mut at) = (Vec::new(), 0_u64);
@@ -216,7 +216,7 @@ fn what_is_read_for_the_signature_is_laid_where_the_sender_says() {
 }
 
 #[test]
-fn a_signature_is_told_to_its_end_where_nothing_can_be_laid() {
+fn a_signature_is_sent_to_its_end_if_nothing_can_be_placed() {
     let basis = noise(1, 5_000_000);
     let (blocks_in, blocks) = bounded::<Block>(2);
     let (spare, spare_out) = bounded(2);
@@ -230,7 +230,7 @@ fn a_signature_is_told_to_its_end_where_nothing_can_be_laid() {
 }
 
 #[test]
-fn what_was_written_over_in_place_is_told_again_and_sent_before_the_plan() {
+fn overwritten_ranges_are_compared_again_and_sent_before_the_plan() {
     let coarse = ChunkSizes::from_byte(16).unwrap();
     let finer = coarse.finer().unwrap();
     let (basis, map) = (noise(1, 20_000_000), Mutex::new(BasisMap::default()));

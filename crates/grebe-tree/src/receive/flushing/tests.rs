@@ -102,7 +102,7 @@ impl Ground {
 }
 
 #[test]
-fn where_nothing_or_each_file_is_flushed_it_has_its_name_at_once() {
+fn without_batches_a_file_gets_its_name_at_once() {
     for fsync in [Fsync::Never, Fsync::File] {
         let ground = Ground::new(fsync);
         ground.during(|| {
@@ -114,7 +114,7 @@ fn where_nothing_or_each_file_is_flushed_it_has_its_name_at_once() {
 }
 
 #[test]
-fn a_batch_has_its_names_behind_a_flush_and_is_told_behind_the_next_one() {
+fn files_of_a_batch_are_named_after_a_flush_and_reported_after_the_next() {
     let ground = Ground::new(Fsync::Batch);
     let began = Instant::now();
     ground.during(|| {
@@ -164,7 +164,7 @@ fn more_files_than_two_batches_hold_all_get_their_names() {
 /// A file opened in a way that forbids flushing stands for a failing disk.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_the_disk_refuses_gets_no_name_and_ends_the_copy() {
+fn a_file_that_the_disk_refuses_gets_no_name_and_ends_the_copy() {
     use rustix::fs::{CWD, Mode, OFlags, openat};
 
     for fsync in [Fsync::Never, Fsync::Batch, Fsync::File] {
@@ -188,7 +188,7 @@ fn what_the_disk_refuses_gets_no_name_and_ends_the_copy() {
 }
 
 #[test]
-fn a_name_that_somebody_takes_before_the_flush_stays_theirs() {
+fn a_name_taken_by_another_before_the_flush_stays_theirs() {
     for fsync in [Fsync::Never, Fsync::Batch, Fsync::File] {
         let reception = Reception {
             directory: std::env::temp_dir(),
@@ -213,7 +213,7 @@ fn a_name_that_somebody_takes_before_the_flush_stays_theirs() {
 }
 
 #[test]
-fn what_is_there_gets_its_time_once_its_content_is_on_the_disk() {
+fn an_existing_file_gets_its_time_after_its_content_is_on_disk() {
     for fsync in [Fsync::Never, Fsync::Batch, Fsync::File] {
         let ground = Ground::new(fsync);
         ground.during(|| {

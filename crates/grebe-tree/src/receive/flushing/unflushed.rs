@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_opened_only_to_be_flushed_by_itself() {
+    fn existing_files_are_opened_only_to_be_flushed_one_by_one() {
         let root = tempfile::tempdir().unwrap();
         let here = Arc::new(Directory::open(root.path()).unwrap());
         let unflushed = Unflushed::default();

@@ -54,7 +54,7 @@ fn names_add_channels_where_they_appear_and_values_stay_until_they_are_said_agai
 }
 
 #[test]
-fn what_is_not_whole_changes_nothing() {
+fn an_incomplete_line_changes_nothing() {
     let mut columns = whatever_comes();
     taken(&mut columns, &["1,2,3"]);
     for line in ["4,5", "4,x,6", "4,5,6,7", "a:1,b:2,c:3", "4 5:6 7", "\u{1}\u{2}", ",,", "ab\u{fffd}"] {
@@ -145,7 +145,7 @@ fn units_may_stand_in_names_and_right_behind_numbers() {
 }
 
 #[test]
-fn names_that_stand_twice_are_told() {
+fn repeated_names_are_reported() {
     let mut columns = whatever_comes();
     taken(&mut columns, &["a:1,a:2"]);
     assert_eq!(columns.guesses(), ["a stands twice in a line"]);
@@ -155,7 +155,7 @@ fn names_that_stand_twice_are_told() {
 }
 
 #[test]
-fn channels_that_were_asked_for_stay() {
+fn requested_channels_stay() {
     let wanted = Some(Fixed::Names(vec!["b".into(), "a".into()]));
     let mut columns = Columns::new(SampleFormat::F64, wanted.clone(), None);
     assert_eq!(names(&columns), ["b", "a"]);
@@ -185,7 +185,7 @@ fn integers_are_whole_and_within_their_range() {
 }
 
 #[test]
-fn there_are_no_more_channels_than_a_stream_has() {
+fn columns_beyond_255_channels_are_refused() {
     let mut columns = whatever_comes();
     for number in 0..300 {
         let taken = columns.take(format!("c{number}:1").as_bytes());

@@ -62,7 +62,7 @@ fn lines_of_one_value_each_are_one_stream() {
 }
 
 #[test]
-fn lines_are_samples_and_what_is_none_is_counted() {
+fn lines_become_samples_and_bad_lines_are_counted() {
     let lines = "a,b\r\n1,-1\r\n2,-2\r\nxyz!,1\n\n3,-3\nReady.\n4";
     let (batches, counters) = read("pipe:?format=text&rate=100", lines);
     let names = vec!["a".to_owned(), "b".to_owned()];
@@ -183,7 +183,7 @@ fn a_line_with_the_time_of_another_is_left_out() {
 }
 
 #[test]
-fn what_boards_print_is_read() {
+fn usual_output_of_boards_is_read() {
     let named = |names: &[(&str, &str)]| -> Names {
         names.iter().map(|(name, unit)| (name.to_string(), unit.to_string())).collect()
     };
@@ -229,7 +229,7 @@ fn boot_logs_between_lines_change_nothing() {
 }
 
 #[test]
-fn what_was_not_taken_is_told_with_an_example() {
+fn refused_lines_are_reported_with_an_example() {
     let mut left_out = LeftOut::default();
     assert_eq!(left_out.words(), None);
     left_out.words.keep(b"Ready.");
@@ -257,7 +257,7 @@ fn a_line_of_names_that_was_taken_is_not_left_out() {
 }
 
 #[test]
-fn what_a_device_sends_first_is_half_a_line() {
+fn the_first_line_of_a_device_is_skipped_as_incomplete() {
     let (batches, counters) = read("serial:ttyX?rate=10", "3,4\n1,2\n3,4\n5,");
     assert_eq!(stretches(&batches), [(0, vec![], vec![vec![1.0, 3.0], vec![2.0, 4.0]])]);
     assert_eq!((counters.get("half_lines"), counters.get("bad_lines")), (Some(1), Some(1)));
