@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_says_range_only_where_there_is_one() {
+    fn a_column_shows_a_range_only_if_there_is_one() {
         let row = |high| {
             let text = range(&Spread { low: 1.0, median: 2.0, high });
             Row::new("Rates", &json!({})).range("GB/s", text)

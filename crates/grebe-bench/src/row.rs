@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_what_was_measured_with_its_goals() {
+    fn results_and_goals_are_in_json() {
         let json = serde_json::to_value(row("Links", false)).unwrap();
         assert_eq!(json["seconds"], 2.351);
         assert_eq!(json["goals"][0]["is_met"], false);

@@ -171,7 +171,7 @@ fn invalid_bench_options_are_errors() {
 }
 
 #[test]
-fn a_table_says_what_was_asked_and_measured() {
+fn the_table_has_the_options_and_the_measurements() {
     let output = run(&["flow", "--parts", "hop", "--duration", "2ms", "--repeats", "3", "--table"]);
     let (table, said) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}");
@@ -181,7 +181,7 @@ fn a_table_says_what_was_asked_and_measured() {
 
 #[test]
 #[cfg(feature = "zenoh")]
-fn streams_are_measured_beside_what_zenohs_own_programs_do() {
+fn streams_are_measured_beside_zenohs_own_programs() {
     let (rows, _) = measured(&["zenoh", "--sizes", "64K", "--duration", "50ms", "--repeats", "1"]);
     let benches: Vec<_> = rows.iter().map(|row| row["bench"].as_str().unwrap()).collect();
     assert_eq!(benches, ["throughput", "ping"]);
@@ -196,7 +196,7 @@ fn streams_are_measured_beside_what_zenohs_own_programs_do() {
 /// Ending a run in the middle of a transfer ends all its processes.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_or_killed_run_leaves_nothing_behind() {
+fn an_interrupted_or_killed_run_leaves_no_files() {
     use rustix::process::{Pid, Signal, kill_process};
     use std::time::{Duration, Instant};
 

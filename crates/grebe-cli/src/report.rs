@@ -238,7 +238,7 @@ mod tests {
     const IS_INNER: &str = "GREBE_TEST_PANICS";
 
     #[test]
-    fn a_report_replaces_none_of_before() {
+    fn a_crash_report_does_not_replace_an_earlier_one() {
         let folder = tempfile::tempdir().unwrap();
         let first = write_crash(folder.path(), "first").unwrap();
         let second = write_crash(folder.path(), "second").unwrap();

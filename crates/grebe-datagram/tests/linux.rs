@@ -84,7 +84,7 @@ fn joined_datagrams_are_told_apart_where_the_call_for_several_is_hidden() {
 }
 
 #[test]
-fn drops_are_counted_from_zero_and_told_without_a_later_datagram() {
+fn drops_count_from_zero_and_need_no_later_datagram() {
     if is_emulated() {
         return;
     }

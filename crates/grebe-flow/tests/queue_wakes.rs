@@ -94,7 +94,7 @@ fn a_producer_that_waits_for_room_is_woken_by_the_next_batch_that_is_taken() {
 }
 
 #[test]
-fn a_producer_that_waits_is_woken_where_its_consumer_leaves() {
+fn a_waiting_producer_is_woken_when_its_consumer_leaves() {
     let ends = open(QueueOptions::block(4)).fill();
     assert!(!ends.tx.is_closed());
     let rx = ends.rx;

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_named_where_others_receive_what_this_clock_stamps() {
+    fn the_clock_port_is_named_for_receivers_of_this_clocks_stamps() {
         let elsewhere = IpAddr::from([0, 0, 0, 0]);
         let mut port = ClockPort::at(elsewhere);
         let ours = stamped_by(Some(clock_id()));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_begins_again_is_no_longer_what_it_was() {
+    fn a_restarted_sender_gets_its_new_description() {
         let one = ONE.parse().unwrap();
         let mut described = Described::default();
         described.take(one, &frame(0, 5, "first"), None).unwrap();

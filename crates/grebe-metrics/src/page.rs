@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_the_figures_and_nothing_else_is_there() {
+    fn the_metrics_page_is_the_only_page() {
         let page = page();
         let answer = ask(page.address(), b"GET /metrics HTTP/1.1\r\nHost: 10.0.0.7\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_client_ends_and_frees_the_address() {
+    fn dropping_the_page_frees_its_address() {
         let page = page();
         let address = page.address();
         assert!(Listener::bind(address).is_err());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_ask_the_figures_are_asked_for_five_times_a_second_at_most() {
+    fn any_number_of_readers_causes_at_most_five_snapshots_per_second() {
         let page = page();
         let began = Instant::now();
         let mut last = String::new();

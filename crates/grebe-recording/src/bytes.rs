@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_hint_for_the_whole_reaches_each_file() {
+    fn a_range_of_the_whole_maps_to_ranges_of_each_file() {
         let (bytes, whole) = two();
         let Bytes::Striped(all) = &bytes else { panic!() };
         for stretch in [0..1, 0..whole.len(), 10..11, 33..500] {

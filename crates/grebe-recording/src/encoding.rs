@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn channels_are_taken_apart_and_put_together(
+        fn channels_are_split_and_joined(
             number in 0usize..11,
             channels in 1usize..=255,
             length in 0usize..40,

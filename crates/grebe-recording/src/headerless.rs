@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_keeps_what_was_typed() {
+    fn a_suggestion_keeps_the_typed_options() {
         let (_folder, path) = file("x.bin", &[0; 16]);
         for (query, missing, hint) in [
             (

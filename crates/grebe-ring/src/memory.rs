@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_empty_where_it_has_no_bytes() {
+    fn memory_without_bytes_is_empty() {
         assert!(Nothing.is_empty());
         assert!(!Heap::zeroed(0).is_empty());
     }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_comes_true_while_the_task_lies_down_leaves_nothing_behind() {
+    fn a_condition_that_becomes_true_while_a_task_falls_asleep_leaves_no_waiter() {
         let (signal, woken) = (Signal::new(), Arc::new(Woken::default()));
         let (waker, asked) = (Waker::from(woken.clone()), AtomicU64::new(0));
         let second_time = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 1;

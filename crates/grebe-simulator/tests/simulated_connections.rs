@@ -73,7 +73,7 @@ fn both_ways_at_once_take_what_one_way_takes() {
 }
 
 #[test]
-fn eight_megabytes_in_small_pieces_are_there_within_seconds() {
+fn eight_megabytes_in_small_pieces_arrive_within_seconds() {
     // Like 2,000 files of 4 KiB: few bytes at first, then the rest at the rate of a disk.
     let mut pieces = vec![(0, 200)];
     pieces.extend((0..2_000).map(|number| (1_000 + number * 20, 4_200)));

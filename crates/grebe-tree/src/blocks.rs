@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_other_files_are_no_map() {
+    fn bits_of_other_files_are_not_a_map() {
         let blocks = Blocks::of(9 << 18);
         assert_eq!(BlockMap::from_bits(blocks, &[0; 3]), None);
         assert_eq!(BlockMap::from_bits(blocks, &[0, 2]), None, "it has nine blocks");

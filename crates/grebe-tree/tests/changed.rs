@@ -189,7 +189,7 @@ fn bytes_placed_in_vain_are_not_in_the_file() {
 }
 
 #[test]
-fn with_checksums_of_a_file_of_the_same_length_only_what_changed_travels() {
+fn with_checksum_a_file_of_equal_length_sends_only_changes() {
     let old = noise(1, 10_000_000);
     let mut new = old.clone();
     new[5_000_000..5_000_100].fill(7);
@@ -363,11 +363,11 @@ fn logs_that_were_turned_over_are_known_by_their_new_names() {
 /// With an index, in a private state directory. Each test is a process.
 #[test]
 #[cfg(target_os = "linux")]
-fn with_an_index_what_did_not_change_is_not_read_again() {
+fn with_an_index_unchanged_files_are_not_read_again() {
     if std::env::var_os("GREBE_TEST_INDEX").is_none() {
         let state = tempfile::tempdir().unwrap();
         let test = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "with_an_index_what_did_not_change_is_not_read_again", "--nocapture"])
+            .args(["--exact", "with_an_index_unchanged_files_are_not_read_again", "--nocapture"])
             .env("GREBE_TEST_INDEX", "1")
             .env("XDG_STATE_HOME", state.path())
             .status()

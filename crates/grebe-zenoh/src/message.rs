@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_lie_one_after_the_other_whatever_comes(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), is_near: bool) {
+        fn pieces_are_contiguous_for_any_input(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), is_near: bool) {
             if is_near {
                 bytes.splice(0..0, frame(3));
             }

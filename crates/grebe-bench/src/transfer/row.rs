@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_reports_the_address_that_it_reached() {
+    fn a_row_says_which_goals_are_met() {
         let link = &link::chosen(&["B".to_owned()]).unwrap()[0];
         let line = |seconds| runs(link, seconds, vec![TcpRun::Seconds(2.6)]).row().line();
         let (met, missed) = (line(2.4), line(2.6));

@@ -27,7 +27,7 @@ fn runs(options: &Options) -> Vec<StreamRun> {
 }
 
 #[test]
-fn every_technique_delivers_what_was_sent() {
+fn every_technique_delivers_the_sent_datagrams() {
     let runs = runs(&options());
     let techniques: Vec<_> = runs.iter().map(|run| run.technique.as_str()).collect();
     assert_eq!(techniques, ["one_call", "mmsg", "gso", "gso_run"]);

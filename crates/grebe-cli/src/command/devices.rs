@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_stand_in_a_column_and_what_has_none_says_why() {
+    fn uris_form_a_column_and_devices_without_one_say_why() {
         let device = |uri: &str, about: &str| Device { uri: uri.to_owned(), about: about.to_owned() };
         let bridges = [
             Bridge::of("radios", Ok(vec![device("soapy:driver=x", "A"), device("soapy:driver=xyz", "")])),

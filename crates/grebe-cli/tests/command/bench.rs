@@ -42,7 +42,7 @@ fn small_datagrams_are_received_one_and_several_per_call() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn shared_memory_stands_beside_pipes_sockets_and_udp() {
+fn shared_memory_is_measured_beside_pipes_sockets_and_udp() {
     let arguments = ["--scenario", "free_run", "--duration", "50ms", "--repeats", "1"];
     let (rows, said) = measured(&[&["shm"][..], &arguments].concat());
     let techniques: Vec<_> = rows.iter().map(|row| row["technique"].as_str().unwrap()).collect();

@@ -146,7 +146,7 @@ fn nothing_is_removed_while_something_is_left_out() {
 }
 
 #[test]
-fn files_that_look_the_same_are_compared_where_that_is_asked() {
+fn checksum_compares_files_of_equal_size_and_time() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("a"), folder.path().join("b"));
     file(&from, b"new contents", 1);

@@ -80,7 +80,7 @@ fn a_tree_comes_by_each_way_and_back() {
 }
 
 #[test]
-fn only_what_changed_is_sent_and_what_lies_elsewhere_is_taken_from_there() {
+fn only_changes_are_sent_and_moved_content_is_reused() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (from, to, old) = (folder.path().join("from"), folder.path().join("to"), folder.path().join("old"));

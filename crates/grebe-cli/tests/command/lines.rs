@@ -185,7 +185,7 @@ fn a_change_of_channels_ends_a_recording_with_advice() {
 }
 
 #[test]
-fn a_picture_is_made_of_what_a_pipe_brings() {
+fn a_picture_is_drawn_from_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let png = folder.path().join("x.png");
     let input: String = (0..2_000).map(|at| format!("sine:{}\n", (f64::from(at) * 0.01).sin())).collect();

@@ -167,7 +167,7 @@ fn an_unavailable_address_is_an_error_and_nothing_starts() {
 }
 
 #[test]
-fn the_dashboard_and_the_page_about_it_name_only_what_there_is() {
+fn the_dashboard_and_its_page_name_only_existing_metrics() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.sigmf-meta");
     let recorder = Served::start(&["record", "udp://127.0.0.1:0", file.to_str().unwrap()]);

@@ -231,7 +231,7 @@ fn a_file_that_shrinks_while_it_is_open_is_an_error_with_its_name() {
 
 #[test]
 #[cfg(unix)]
-fn a_picture_goes_to_where_its_name_leads() {
+fn a_picture_follows_symbolic_links() {
     let ecg = example("ecg.sigmf-meta");
     let draw = |to: &str| {
         run(&["view", ecg.to_str().unwrap(), "--png", to, "--after", "1s", "--size", "160x120"]).good()

@@ -106,7 +106,7 @@ fn a_sender_that_goes_and_returns_leaves_a_gap_in_the_recording() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_goes_and_returns_gets_what_comes_then() {
+fn a_returning_reader_gets_the_current_samples() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("tcp://{}?format=u8&reconnect", listener.local_addr().unwrap());
     let arguments =

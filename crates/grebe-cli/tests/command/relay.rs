@@ -169,7 +169,7 @@ fn a_relay_that_is_killed_and_started_again_costs_a_pause() {
 }
 
 #[test]
-fn a_side_that_comes_with_another_ticket_meets_nobody() {
+fn a_side_with_another_ticket_meets_nobody() {
     let relay = Relay::start(&[]);
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, contents) = file(from.path(), "one", 1_000);

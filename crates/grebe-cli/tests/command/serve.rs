@@ -44,7 +44,7 @@ fn a_remote_picture_of_a_recording_equals_the_local_one_to_the_pixel() {
 }
 
 #[test]
-fn two_look_at_once_each_at_what_they_want_and_the_server_says_who() {
+fn two_viewers_see_different_ranges_and_the_server_lists_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut served = serve(&["synth:sine,square?channels=2&rate=1M&frequency=1k"]);
     let link = served.link.clone();

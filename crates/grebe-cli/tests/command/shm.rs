@@ -284,7 +284,7 @@ fn a_listing_removes_leftovers_of_dead_processes() {
 }
 
 #[test]
-fn a_producer_that_makes_nobody_wait_refuses_who_would() {
+fn a_non_waiting_producer_refuses_readers_that_would_block_it() {
     let room = Room::new();
     let generator = room.start(&["sg", "--to", "shm://x?block=no"]);
     drop(room.join(Policy::DropOldest));

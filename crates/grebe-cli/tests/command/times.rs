@@ -86,7 +86,7 @@ fn a_time_without_a_zone_is_read_as_utc_and_without_a_time_none_is_made_up() {
 }
 
 #[test]
-fn a_recording_says_when_its_samples_were_made_and_says_so_again_when_it_is_played() {
+fn a_played_recording_keeps_the_times_of_its_samples() {
     const RATE_HZ: u64 = 400_000;
     let folder = tempfile::tempdir().unwrap();
     let (first, again) = (folder.path().join("a.sigmf-meta"), folder.path().join("b.sigmf-meta"));
@@ -295,7 +295,7 @@ impl Drop for Wire {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_sender_whose_monotonic_clock_shows_another_time_is_asked_over_the_wire() {
+fn a_sender_with_another_monotonic_clock_is_measured_over_the_wire() {
     const SHIFT_NS: i64 = 37_000_000_000;
     let wire = match Wire::make() {
         Ok(wire) => wire,

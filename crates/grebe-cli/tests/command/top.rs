@@ -190,7 +190,7 @@ fn readers_that_never_read_do_not_stop_the_process() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_give() {
+fn without_a_terminal_the_error_names_the_options() {
     let place = Place::new();
     let refused = place.top(&[]);
     assert_eq!(refused.status.code(), Some(1));

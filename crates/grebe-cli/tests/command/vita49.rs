@@ -112,7 +112,7 @@ fn prologue_bytes(datagram: &[u8]) -> usize {
 }
 
 #[test]
-fn wireshark_reads_what_is_sent() {
+fn wireshark_reads_the_sent_packets() {
     let is_there = Command::new("tshark").arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !is_there.is_ok_and(|status| status.success()) {
         println!("skipped: tshark is not there to read VITA-49 packets");

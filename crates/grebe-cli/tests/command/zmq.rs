@@ -46,7 +46,7 @@ fn an_idle_connection_delays_nobody_and_may_subscribe_late() {
 }
 
 #[test]
-fn messages_of_several_parts_are_refused_and_not_taken_for_samples() {
+fn messages_of_several_parts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
     for (query, parts, why) in [

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_reads_as_the_same_graph_where_it_runs() {
+    fn a_part_of_a_graph_file_reads_the_same_on_its_host() {
         let file = GraphFile::parse(GRAPH, Path::new("lab.toml"), &kinds()).unwrap();
         for part in file.cut().parts {
             let read = GraphFile::parse(&part.file.to_toml(), Path::new("part"), &kinds()).unwrap();

@@ -320,7 +320,7 @@ fn a_file_that_cannot_be_had_is_named() {
 
 #[test]
 #[should_panic(expected = "there is a kind 'source' already")]
-fn a_kind_does_not_replace_another_unasked() {
+fn a_kind_replaces_another_only_by_replace() {
     let mut kinds = kinds();
     kinds.replace::<Source>();
     kinds.add::<Source>();

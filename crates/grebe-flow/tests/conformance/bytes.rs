@@ -13,7 +13,7 @@ fn open_bytes(capacity_bytes: usize, policy: Policy) -> (Tx, Rx) {
 }
 
 #[test]
-fn a_queue_full_of_bytes_does_what_its_policy_says() {
+fn a_queue_full_of_bytes_follows_its_policy() {
     for (policy, kept) in [
         (Policy::Block, [0, 1, 2, 3]),
         (Policy::DropLatest, [0, 1, 2, 3]),

@@ -35,7 +35,7 @@ fn a_panic_becomes_an_error_that_names_the_stage() {
 }
 
 #[test]
-fn stopping_drains_what_was_made() {
+fn stopping_drains_all_queues() {
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
     let (sink, seen) = probe(|_| Ok(()));
@@ -50,7 +50,7 @@ fn stopping_drains_what_was_made() {
 }
 
 #[test]
-fn a_stage_that_overstays_is_named_and_left_behind() {
+fn a_stage_that_exceeds_its_time_to_stop_is_named_and_abandoned() {
     let mut graph = Graph::new();
     let source = graph.add("ramp", ramp(u64::MAX));
     let (gate, closed) = mpsc::channel::<()>();
@@ -76,7 +76,7 @@ fn a_stage_that_overstays_is_named_and_left_behind() {
 }
 
 #[test]
-fn a_source_ends_when_nobody_listens_any_more() {
+fn a_source_ends_with_its_last_reader() {
     struct Once;
     impl Stage for Once {
         fn process(&mut self, input: &mut Inputs, _: &mut Outputs, _: &mut Context) -> StageResult {
@@ -116,7 +116,7 @@ fn a_failure_in_a_fused_chain_names_its_stage_and_finishes_the_others() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_thousand_starts_and_stops_leave_nothing_behind() {
+fn a_thousand_starts_and_stops_leak_nothing() {
     let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
     let memory_kib = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -102,7 +102,7 @@ fn adopting_beyond_the_chunk_is_refused() {
 }
 
 #[test]
-fn a_batch_says_what_it_holds_while_it_is_built_and_after() {
+fn a_batch_reports_its_contents_during_and_after_building() {
     let mut pool = BatchPool::new(3, 1024);
     let mut batches: Vec<BatchMut> = (0..3).map(|_| pool.acquire().unwrap()).collect();
     let mut indices: Vec<u32> = batches.iter().map(BatchMut::index).collect();
@@ -198,7 +198,7 @@ fn updating_reaches_every_channel_of_every_frame_and_no_header() {
 }
 
 #[test]
-fn a_frame_that_no_receiver_takes_is_refused_where_it_is_made() {
+fn a_frame_that_no_receiver_accepts_is_refused_by_its_writer() {
     let mut batch = BatchPool::new(1, 65_536).acquire().unwrap();
     let good = Header { channel_count: 8, block_length_samples: 4, sample_rate_hz: 1e6, ..Header::default() };
     let mut push = |header: Header| batch.push::<i16>(&header, |_, samples| samples.fill(0));

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measured_clock_goes_on_with_its_drift_and_grows_less_sure() {
+    fn a_measured_clock_extrapolates_with_growing_error() {
         let axis = AxisTime {
             clock: 0xfedc_ba98_7654_3210,
             ns: -1_000,

@@ -89,7 +89,7 @@ fn a_description_that_is_too_long_is_not_sent() {
 }
 
 #[test]
-fn each_damage_is_refused_and_the_next_is_heard() {
+fn each_damaged_message_is_refused_and_the_next_is_read() {
     let good = Description { notes: None, ..sample() }.frames(&NEXT, 1400).unwrap().remove(0);
     let changed = |at: usize, with: &[u8]| {
         let mut frame = good.clone();

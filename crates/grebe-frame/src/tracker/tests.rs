@@ -148,7 +148,7 @@ fn position_end_and_counts_are_reported() {
 }
 
 #[test]
-fn an_index_that_runs_back_is_another_stream_and_one_that_stands_still_is_a_gap_of_frames() {
+fn a_decreasing_index_is_another_stream_and_a_constant_one_a_gap_of_frames() {
     let mut tracker = StreamTracker::new();
     tracker.arrive(&frame(5));
     let empty_gap = Header { first_sample_index: 60, ..frame(8) };

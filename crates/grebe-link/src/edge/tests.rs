@@ -202,7 +202,7 @@ fn an_edge_between_graphs_carries_every_sample_and_description() {
 }
 
 #[test]
-fn a_consumer_that_stands_still_costs_what_the_policy_says_and_no_more_than_the_window_is_under_way() {
+fn a_stalled_consumer_costs_by_its_policy_within_the_window() {
     for is_relayed in [false, true] {
         let joined = Joined::start(300, QueueOptions::drop_oldest(8), usize::MAX, is_relayed, false);
         // The source has ended long before anything is taken.
@@ -232,7 +232,7 @@ fn a_consumer_that_has_enough_ends_its_producer() {
 }
 
 #[test]
-fn a_stopped_graph_goes_on_with_what_comes_from_another_until_that_ends() {
+fn a_stopped_graph_drains_the_data_of_another_until_its_end() {
     let joined = Joined::start(u64::MAX, QueueOptions::block(8), usize::MAX, false, true);
     while joined.seen.lock().unwrap().indices.len() < 100 {
         thread::sleep(Duration::from_millis(1));
@@ -305,7 +305,7 @@ fn produce(outbox: &Arc<Outbox>, frames: u64, queue: QueueOptions, is_again: boo
 }
 
 #[test]
-fn a_consumer_that_comes_back_goes_on_and_what_was_under_way_is_counted() {
+fn a_returning_consumer_continues_and_losses_are_counted() {
     let producing = Arc::new(Outbox::kept());
     let (one, other) = crossed();
     connect(&producing, Routes::from([(LINK, Route::Out)]), one);

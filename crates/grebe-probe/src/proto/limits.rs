@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_gets_what_suits_its_address_whatever_the_server_is_bound_to() {
+    fn a_client_gets_an_address_of_its_family_from_any_server() {
         let (home, world) = ([192, 168, 1, 7].into(), [203, 0, 113, 9].into());
         let open = Bounds::default();
         assert_eq!(

@@ -15,7 +15,7 @@ fn near(got: f32, expected: f64, terms: usize) {
 }
 
 #[test]
-fn both_kernels_convolve_in_place_and_keep_what_stands_behind() {
+fn both_kernels_convolve_in_place_and_keep_later_elements() {
     for (length, taps, stride) in
         [(1, 1, 1), (7, 3, 1), (64, 64, 2), (65, 5, 2), (63, 1, 2), (200, 17, 1), (333, 64, 2)]
     {

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_become_several_that_are_no_larger_and_losses_stay_losses() {
+    fn frames_are_split_within_the_limit_and_losses_stay_losses() {
         for channels in [1, 3, 100] {
             // Frames 2 and 3 were lost, with 72 samples.
             let batches = batches_of(channels, &[(0, 64), (64, 64), (200, 64), (264, 7)], 2);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_says_of_the_new_samples_what_it_said_of_the_old() {
+    fn convert_rescales_the_description() {
         let millivolts =
             |scale, offset| ChannelDescription { name: "MLII".into(), unit: "mV".into(), scale, offset };
         let mut batch = batches_of(1, &[(0, 4)], 1).remove(0).try_unique().unwrap();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_makes_the_sums_and_keeps_what_stands_behind() {
+    fn every_implementation_computes_the_sums_and_keeps_later_elements() {
         for (taps, stride) in [(65, 1), (65, 2), (200, 1), (200, 2), (1_000, 2)] {
             let taps = numbers(taps, 1);
             let mut convolution = Convolution::new(&taps);

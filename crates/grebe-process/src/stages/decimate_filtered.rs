@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_response_is_as_it_is_said() {
+    fn the_response_is_as_documented() {
         let mut taps = Vec::new();
         low_pass(8).taps(0.0, 26 * 8 + 1, &mut taps);
         assert_eq!(taps.len(), 26 * 8 + 1);

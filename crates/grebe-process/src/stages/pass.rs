@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_what_came_over_the_time_that_passed() {
+    fn a_rate_is_the_received_amount_per_elapsed_time() {
         let mut meter = Meter::new(Duration::from_secs(1));
         meter.add(500, 5);
         assert_eq!(meter.at(Duration::from_millis(999)), None);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_goes_on_as_it_came() {
+    fn the_meter_passes_the_stream_unchanged() {
         for channels in 1..=8 {
             let batches = stream(channels, &[(0, 64), (64, 64), (900, 3)]);
             let before = frames_of(&batches);

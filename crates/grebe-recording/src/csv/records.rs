@@ -285,7 +285,7 @@ mod tests {
     proptest! {
         /// As the crate for such texts takes them apart, however they are cut.
         #[test]
-        fn lines_are_taken_apart_as_others_do(
+        fn lines_are_split_as_by_other_programs(
             fields in prop::collection::vec(prop::collection::vec("[0-9.]{0,4}|\"[a,\n]{0,3}\"|\"a\"\"b\"|x\"y", 1..4), 0..12),
             end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
             has_end in any::<bool>(),

@@ -164,7 +164,7 @@ fn spaced(times_s: &[f64], resolution_s: f64) -> (f64, Vec<(usize, Step)>) {
 }
 
 #[test]
-fn few_lines_say_what_they_can() {
+fn few_lines_give_partial_results() {
     assert_eq!(spaced(&[0.0, 0.25, 0.5, 1.5, 1.75], 0.01), (4.0, vec![(3, Step::Gap(3))]));
     assert_eq!(spaced(&[0.0, 0.001, 0.005], 0.001), (1e3, vec![(2, Step::Gap(3))]));
     assert_eq!(spaced(&[0.0, 0.001], 0.001), (1e3, vec![]));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_baseline_stays_over_a_gap_and_what_does_not_fit_saturates() {
+    fn the_baseline_survives_a_gap_and_overflow_saturates() {
         let mut filter = TriggerFilter::high_pass(1e-4).unwrap();
         let low = passed(&mut filter, &[(0, &[-30_000; 100])]);
         assert_eq!(low, [0; 100]);

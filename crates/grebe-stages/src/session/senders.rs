@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_keeps_its_stream_while_it_sends_and_the_other_is_counted_and_told() {
+    fn the_first_sender_keeps_the_stream_and_the_other_is_counted_and_reported() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let (first, other) = (address("10.0.0.1:7"), address("10.0.0.1:8"));
         let mut senders = Senders::new(|one, other| one == other);

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_a_slow_start_and_a_reader_that_stands_still_lose_nothing() {
+    fn bursts_a_slow_start_and_a_stalled_reader_lose_nothing() {
         let mut path = Path::new(2.4e6);
         // A backlog at the start, and a device that pauses for some seconds after its first samples.
         path.came = 3e6;

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_without_reconnect_for_longer_than_told_or_for_what_does_not_come() {
+    fn waiting_without_reconnect_ends_by_the_timeout() {
         let cancel = Cancel::default();
         let told = |waits, within| Patience { waits, within, cancel: &cancel };
         let mut quiet = |_| {};

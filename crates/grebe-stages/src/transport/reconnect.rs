@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_different_stream_ends_the_recording() {
+    fn reconnecting_to_another_stream_is_an_error() {
         let mut reconnect: Reconnect<()> =
             Reconnect::new("x", |_| Err(Error::Peer { uri: "x".into(), what: "is another" }));
         let error = loop {

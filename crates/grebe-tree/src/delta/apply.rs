@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_not_there_copies_nothing() {
+    fn an_absent_run_copies_nothing() {
         let basis = noise(1, 40_000);
         let told = tell(&basis, ChunkSizes::from_byte(12).unwrap());
         let run = only_run(&told, &basis);

@@ -115,7 +115,7 @@ mod tests {
     proptest! {
         /// If nothing is in common, the loss is at most the expected gain.
         #[test]
-        fn at_worst_a_comparison_costs_what_it_promised(
+        fn a_comparison_never_exceeds_its_announced_cost(
             bytes in 1..10_u64.pow(13), path in 1e3..1e10_f64, sender in 1e6..1e10_f64, receiver in 1e6..1e10_f64,
         ) {
             let rates = rates(path, sender, receiver);

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_said_before_all_is_found_and_then_the_longer_of_both() {
+    fn a_remaining_time_needs_the_total_and_is_the_longer_estimate() {
         let began = Instant::now();
         let mut pace = Pace::default();
         for second in 0..=4 {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(pace.rates().0, 10.0);
     }
     #[test]
-    fn holes_and_what_was_there_make_no_rate_and_no_hope() {
+    fn holes_and_existing_bytes_count_for_no_rate_or_estimate() {
         let began = Instant::now();
         let mut pace = Pace::default();
         let at = |second: u64, here: u64| Figures {

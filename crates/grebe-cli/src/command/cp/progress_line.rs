@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_takes_long_after_some_seconds_also_where_several_are_under_way() {
+    fn a_file_counts_as_long_after_some_seconds_also_beside_others() {
         let began = Instant::now();
         let mut files = LongFiles::default();
         let at = |tenths: u64| began + Duration::from_millis(100 * tenths);

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_told_of_the_file_that_takes_long() {
+    fn json_names_the_file_that_takes_long() {
         let tell = Reporting { json: true, ..Reporting::default() };
         let mut reporter = Reporter::new(&tell, false).unwrap();
         let current = |done_bytes| Some((PathText::of(b"runs/large.bin"), done_bytes, 1_000));

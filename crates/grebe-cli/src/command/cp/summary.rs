@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_what_was_copied_what_was_there_and_what_was_the_limit() {
+    fn the_summary_has_copied_and_unchanged_files_and_the_limit() {
         let outcome = Outcome {
             files_copied: 2_000,
             bytes_copied: 8_192_000,

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sudo_is_said_only_where_it_is_needed_and_there() {
+    fn sudo_appears_only_if_needed_and_installed() {
         let command = || "sudo sysctl -w net.core.rmem_max=1".to_owned();
         assert_eq!(as_root(command(), false, true), command());
         assert_eq!(as_root(command(), true, true), "sysctl -w net.core.rmem_max=1");

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_come_at_once_are_no_measurement_of_a_rate() {
+    fn bytes_that_arrive_at_once_measure_no_rate() {
         let cut = cut(GRAPH);
         let way = Carries::needed(cut.links.iter().filter(|link| link.from == 1), String::new()).unwrap();
         let mut rounds = 0;

@@ -389,8 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hosts_whose_way_broke_find_each_other_anew_and_links_that_wait_lead_to_the_process_that_runs_the_graph()
-     {
+    fn two_hosts_reconnect_after_a_break_and_waiting_links_reach_the_coordinator() {
         let [mut mast, mut store] = hosts();
         for round in 1..=3 {
             join([&mut mast, &mut store], round, Via::Udp, true);

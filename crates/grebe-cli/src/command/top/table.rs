@@ -303,7 +303,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_table_says_what_a_person_asks() {
+    fn the_table_answers_the_usual_questions() {
         let expected = "\
 grebe view  process 42  running for 12 s
   stage   frames/s  samples/s  busy  waits    p50      p99  copied  input queue              full          dropped

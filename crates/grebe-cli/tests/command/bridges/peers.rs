@@ -33,7 +33,7 @@ fn a_killed_producer_that_returns_continues_the_same_recording() {
 }
 
 #[test]
-fn a_recorder_that_was_killed_and_returns_gets_what_is_made_then() {
+fn a_killed_recorder_that_returns_gets_the_current_samples() {
     for_each(|bridge| {
         let Some(plan) = returning(bridge) else { return };
         let mut pair = plan.start(&["--samples", "300k"]);

@@ -21,7 +21,7 @@ fn after_kills_the_same_command_completes_the_tree() {
 
 /// The data goes from one to the other, and not by here: that one of them is gone, this end hears from its ssh alone.
 #[test]
-fn between_two_machines_it_is_noticed_at_once_that_one_end_was_killed() {
+fn between_machines_a_killed_end_is_noticed_at_once() {
     let Some(sshd) = Sshd::start() else { return };
     for killed in ["the receiver", "the sender"] {
         let story = Story::new(1_000 + killed.len() as u64, &sshd);

@@ -92,7 +92,7 @@ fn a_link_that_stays_dead_is_opened_again() {
 }
 
 #[test]
-fn no_ssh_is_left_behind() {
+fn no_ssh_process_remains() {
     let Some(sshd) = Sshd::start() else { return };
     let Some(scope) = Scope::start(&sshd) else { return };
     signal("-STOP", scope.ssh());

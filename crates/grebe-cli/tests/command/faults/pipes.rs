@@ -70,7 +70,7 @@ fn a_stream_without_a_sample_leaves_no_recording_and_no_good_status() {
 }
 
 #[test]
-fn a_stream_that_nobody_listens_to_is_not_called_whole() {
+fn a_stream_without_a_reader_is_not_reported_as_complete() {
     // A port that was free a moment ago.
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let output = crate::support::run(&["sg", "--samples", "10k", "--to", &format!("udp://{nobody}")]);

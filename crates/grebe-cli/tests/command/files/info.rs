@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn info_says_what_there_is_in_every_kind_of_file() {
+fn info_describes_every_kind_of_file() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     with_a_gap(place("gap").as_ref());
@@ -39,7 +39,7 @@ fn info_says_what_there_is_in_every_kind_of_file() {
 }
 
 #[test]
-fn info_tells_what_is_not_whole_by_its_status_and_goes_on_behind_it() {
+fn info_reports_an_incomplete_file_by_its_status_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let wav = fs::read(example("ecg.wav")).unwrap();

@@ -81,7 +81,7 @@ fn doors(id: u32) -> usize {
 }
 
 #[test]
-fn samples_pass_while_the_process_that_runs_the_graph_stands_still() {
+fn samples_flow_while_the_coordinator_is_stopped() {
     for via in ["tcp", "udp"] {
         let lab = Lab::new();
         let child = lab.start(ENDLESS, &["--via", via, "--json"]);

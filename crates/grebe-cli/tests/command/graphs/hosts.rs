@@ -294,7 +294,7 @@ fn a_graph_continues_without_a_lost_host_if_it_need_not_wait() {
 }
 
 #[test]
-fn nothing_stays_where_the_process_that_runs_the_graph_is_killed() {
+fn killing_the_coordinator_ends_all_parts_of_its_graph() {
     for via in ["ssh", "tcp", "udp"] {
         let lab = Lab::new();
         let mut child = lab.start(&ENDLESS.replace("POLICY", "block"), &["--via", via]);
@@ -383,7 +383,7 @@ fn a_host_that_cannot_join_is_an_error_and_nothing_is_opened() {
 }
 
 #[test]
-fn hosts_clocks_and_ways_are_looked_at_and_nothing_is_started() {
+fn a_check_of_hosts_tests_clocks_and_routes_and_starts_nothing() {
     let lab = Lab::new();
     let graph = ENDLESS.replace("POLICY", "block");
     for via in ["ssh", "udp"] {

@@ -12,7 +12,7 @@ use super::namespaces::{Nat, Network};
 use crate::transfer::peers::{Ended, ended, file, path, sent, wait_for_note};
 
 #[test]
-fn each_pair_of_nats_connects_directly_where_it_can_and_else_by_the_relay() {
+fn each_pair_of_nats_connects_directly_if_possible_else_by_the_relay() {
     let Some(place) = Place::make("t") else { return };
     println!("| who waits | who asks | way | s until the session |");
     for waits in NATS {

@@ -45,7 +45,7 @@ fn a_viewer_without_a_token_is_refused_and_so_is_a_foreign_host_name() {
 }
 
 #[test]
-fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
+fn hostile_visitors_are_refused_and_a_viewer_continues() {
     let mut served = serve(&["synth:sine?channels=1&rate=1M&frequency=1k", "--history", "16M"]);
     // A viewer that reads all messages.
     let mut good = served.socket();
@@ -131,7 +131,7 @@ fn hostile_visitors_are_sent_away_and_a_viewer_that_is_there_sees_on() {
 }
 
 #[test]
-fn a_viewer_that_asks_for_more_than_there_is_memory_for_is_told_so_and_the_server_goes_on() {
+fn a_viewer_that_asks_for_too_much_memory_gets_an_error_and_the_server_continues() {
     let history = 64 << 20;
     let served = serve(&["synth:?channels=255&rate=1k&format=cf32", "--history", "64M"]);
     let mut viewer = served.socket();

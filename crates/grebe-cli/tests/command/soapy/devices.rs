@@ -50,7 +50,7 @@ fn streams_in_shared_memory_are_listed_while_they_are_made() {
 }
 
 #[test]
-fn a_machine_says_whether_it_has_soapysdr() {
+fn doctor_reports_whether_soapysdr_is_installed() {
     let output =
         finish(grebe(&["doctor", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let checks: Value = serde_json::from_slice(&output.stdout).unwrap();

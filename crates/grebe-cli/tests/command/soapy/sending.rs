@@ -95,7 +95,7 @@ fn an_unsupported_transmission_is_an_error() {
 }
 
 #[test]
-fn a_radio_that_comes_back_sends_what_comes_then() {
+fn a_returning_radio_transmits_the_current_samples() {
     let Some(_) = module() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (plug, sent) = (folder.path().join("plug"), folder.path().join("sent"));

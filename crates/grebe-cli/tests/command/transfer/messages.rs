@@ -81,7 +81,7 @@ fn a_ticket_as_an_argument_warns_of_other_users() {
 }
 
 #[test]
-fn both_ends_say_how_a_stopped_transfer_goes_on() {
+fn both_ends_say_how_to_resume_a_stopped_transfer() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 10_000_000);
     let receiver = Waiting::recv(into.path());
@@ -95,7 +95,7 @@ fn both_ends_say_how_a_stopped_transfer_goes_on() {
 }
 
 #[test]
-fn a_receiver_that_nobody_came_to_leaves_no_folder() {
+fn a_receiver_without_a_peer_leaves_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("there")).unwrap();
     let receiver = Waiting::recv(&folder.path().join("there/deep/x"));

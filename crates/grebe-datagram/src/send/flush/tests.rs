@@ -137,7 +137,7 @@ fn an_old_kernels_limit_of_segments_is_learned() {
 }
 
 #[test]
-fn an_outage_is_counted_and_what_follows_is_not_lost_with_it() {
+fn an_outage_is_counted_and_later_datagrams_are_sent() {
     let down = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EHOSTDOWN, libc::ENETDOWN];
     for code in down {
         let (burst, all) = burst(24, 100);
@@ -178,7 +178,7 @@ fn an_error_that_stays_is_returned_and_counted() {
 }
 
 #[test]
-fn a_firewall_loses_what_it_drops_and_nothing_else() {
+fn a_firewall_loses_only_the_datagrams_that_it_drops() {
     let (burst, all) = burst(24, 100);
     let singles = [None, Some(libc::EPERM), None, Some(libc::EPERM)];
     let mut kernel = Fake {

@@ -220,7 +220,7 @@ fn the_limits_are_those_of_the_address_that_a_client_comes_from() {
 }
 
 #[test]
-fn the_servers_limits_hold_whatever_is_asked() {
+fn the_servers_limits_hold_for_any_request() {
     let mut bench = Bench::new(1);
     let mut client = bench.begin(address(1), [1; 16]);
     for refused in [

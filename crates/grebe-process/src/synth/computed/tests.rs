@@ -211,7 +211,7 @@ fn two_tones_are_two_of_half_the_amplitude() {
 }
 
 #[test]
-fn a_block_that_is_copied_holds_what_would_be_computed() {
+fn a_copied_block_equals_the_computed_one() {
     for (wave, frequency_hz) in [
         (Wave::Sine, 12_500.0),
         (Wave::Triangle, -40_000.0),

@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn samples_are_what_the_documentation_promises(spec in specs(), first in 0u64..20_000) {
+    fn samples_have_the_documented_values(spec in specs(), first in 0u64..20_000) {
         prop_assume!(!matches!(spec.wave, Wave::Noise { .. }));
         for (position, sample) in samples(&spec, 1_000.0, first, 50).into_iter().enumerate() {
             let promised = promised(&spec, 1_000.0, first + position as u64);

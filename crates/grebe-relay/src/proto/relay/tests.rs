@@ -83,7 +83,7 @@ fn told(message: &(SocketAddr, MessageBuf)) -> (SocketAddr, Option<Vec<u8>>) {
 }
 
 #[test]
-fn both_ends_hear_of_each_other_and_what_comes_is_passed_on() {
+fn both_ends_learn_of_each_other_and_packets_are_forwarded() {
     let mut relay = relay();
     let (mut a, mut b) =
         (End::new(1, Side::Waits, "192.0.2.1:1000"), End::new(1, Side::Asks, "[2001:db8::2]:2000"));
@@ -317,7 +317,7 @@ proptest! {
     /// After any steps the tables agree: each end has one place, sessions stay within the limit, and data
     /// goes only to the other end of the same ticket.
     #[test]
-    fn the_tables_agree_whatever_happens(steps in prop::collection::vec(any_step(), 1..120)) {
+    fn the_tables_agree_after_any_messages(steps in prop::collection::vec(any_step(), 1..120)) {
         let limits = Limits { sessions: 3, sessions_per_host: 2, ..Limits::default() };
         let mut relay = RelayCore::new(limits).unwrap();
         let address = |host: u8| SocketAddr::from(([192, 0, 2, host], 1_000));

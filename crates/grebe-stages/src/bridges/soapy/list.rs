@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_named_by_what_finds_it_again() {
+    fn a_device_is_named_by_its_stable_identity() {
         for (args, uri, label) in [
             (
                 "driver=rtlsdr, label=Generic RTL2832U :: 77, manufacturer=Realtek, product=RTL2838, serial=77, tuner=R820T",

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_words_are_no_names() {
+    fn times_and_words_are_not_names() {
         assert_eq!(fields("12:34:56"), named(&[("", "12:34:56", "")]));
         assert_eq!(values("Setup done"), ["Setup", "done"]);
         assert_eq!(values("a b 1"), ["a", "b", "1"]);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_of_packets_where_samples_belong_makes_no_gap_and_drops_nothing() {
+    fn a_packet_count_instead_of_a_sample_count_makes_no_gap() {
         // FlexRadio: the seconds are right, and the fraction counts packets, per second or without end.
         for is_reset in [true, false] {
             let mut continuity = Continuity::new(false);

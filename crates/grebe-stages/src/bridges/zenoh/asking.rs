@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_datagrams_are_noticed_in_time() {
+    fn a_probe_is_not_a_frame() {
         let (here, there) = pair();
         assert_eq!(next_probe(&here, Instant::now()), None);
         there.send(&Nonce::random().probe()).unwrap();

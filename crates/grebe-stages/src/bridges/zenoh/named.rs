@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_go_on_from_way_to_way_and_states_are_those_of_the_way_that_is_taken() {
+    fn counts_continue_across_routes_and_states_are_of_the_present_route() {
         let mut mirror = Mirror::new();
         let mut take = |drops: Option<u64>, foreign: u64, error_ns: Option<u64>| {
             let route = ArrivalCounters::default();

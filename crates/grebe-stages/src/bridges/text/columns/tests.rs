@@ -74,7 +74,7 @@ fn an_incomplete_line_changes_nothing() {
 }
 
 #[test]
-fn lines_of_another_kind_are_believed_when_they_go_on() {
+fn lines_of_another_kind_are_accepted_if_they_continue() {
     let mut columns = whatever_comes();
     taken(&mut columns, &["1,2,3"]);
     let lines = taken(&mut columns, &["1,2", "1,2,3", "1,2", "1,2", "4,5", "6,7"]);

@@ -77,7 +77,7 @@ impl Sending {
 }
 
 #[test]
-fn a_reader_gets_the_stream_and_its_end_once_it_says_what_came_to_its_address() {
+fn a_reader_gets_the_stream_after_proving_its_address() {
     let (mut sending, at, now) = (desk(HOUR), listening(), Instant::now());
     sending.send(&batch(0, 8));
     let nonce = sending.reader(&at, now);
