@@ -103,7 +103,7 @@ pub use data::{
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },
-    viewport::{Region, SpectrumSettings, Viewport, Window},
+    viewport::{Detector, Region, SpectrumSettings, Viewport, Window},
 };
 pub use error::Error;
 pub use model::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use grebe_remote::HostOptions;
-use grebe_view::{Part, ThemeChoice};
+use grebe_view::{Detector, Part, ThemeChoice};
 
 use super::band::{TimeFrequencyBox, time_frequency_box};
 use super::lab::Lab;
@@ -78,6 +78,9 @@ pub(crate) struct View {
     /// Levels of the waterfall colours in dB: -120..-20 [default: from the noise floor].
     #[arg(long, help_heading = "Picture", value_name = "FROM..TO", value_parser = units::levels_db, allow_hyphen_values = true)]
     pub(crate) levels: Option<(f64, f64)>,
+    /// Level of a cell of the waterfall [default: highest, or the last used].
+    #[arg(long, help_heading = "Picture", value_parser = units::choice(&DETECTORS))]
+    pub(crate) detector: Option<Detector>,
     /// Measure a box of the waterfall, in seconds and hertz: 12.5,13,433.8M,434M.
     ///
     /// As of grebe convert. In a recording, times count from its first sample, in a stream from the first one that the scope got.
@@ -200,6 +203,10 @@ const PARTS: [(&str, &str, Part); 6] = [
     ("db", "Magnitude in dB of full scale", Part::MagnitudeDb),
     ("phase", "Phase", Part::Phase),
     ("frequency", "Instantaneous frequency, relative to the centre", Part::Frequency),
+];
+const DETECTORS: [(&str, &str, Detector); 2] = [
+    ("highest", "The highest of all its spectra: no burst is missed", Detector::Highest),
+    ("mean", "The mean of their power: weak steady signals stand out", Detector::Mean),
 ];
 const THEMES: [(&str, &str, ThemeChoice); 2] =
     [("dark", "", ThemeChoice::Dark), ("light", "", ThemeChoice::Light)];

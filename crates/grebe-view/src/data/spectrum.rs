@@ -1,6 +1,7 @@
 //! Spectra and a waterfall of the newest visible samples, updated a few times per second.
 
 mod held;
+mod row_levels;
 mod transform;
 
 use std::ops::Range;
@@ -12,7 +13,8 @@ use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
 use held::{Fall, HeldWaterfall};
-pub(crate) use held::{ROW_SIZE_MAX, ROWS, Sampled, WaterfallView, gather, row_cells};
+pub(crate) use held::{ROW_SIZE_MAX, ROWS, Sampled, WaterfallView, row_cells};
+pub(crate) use row_levels::RowLevels;
 use transform::Samples;
 pub(crate) use transform::Transform;
 
@@ -255,6 +257,7 @@ const INTERVAL_NS: u64 = 60_000_000;
 mod tests {
     use super::*;
     use crate::data::core::ScopeCore;
+    use crate::data::viewport::Detector;
     use crate::testing::batch;
 
     /// 16,384 samples at 16,384 Hz: a tone of half of full scale at 1 kHz and one at 4 kHz, 40 dB below it.
@@ -391,6 +394,35 @@ mod tests {
         let last = (3..6).map(|at| view(running, at, false)).last().unwrap();
         assert_eq!((last.sampled, loud(&last)), (whole.sampled, vec![79]));
         assert_eq!(last.cells, whole.cells);
+    }
+
+    #[test]
+    fn a_waterfall_has_the_highest_level_or_the_mean_power() {
+        // Rows of 2048 samples with eight transforms of 256; the tone is there for one in each row.
+        let value = |_: usize, index: u64| {
+            let tone = (index as f64 * 0.25 * std::f64::consts::TAU).sin() * 16_384.0;
+            if index % 2048 < 256 { tone as i16 } else { 0 }
+        };
+        let mut core = ScopeCore::new(4 << 20);
+        for block in 0..1024 {
+            core.ingest(&batch(block * 256, 1, 256, 16_384.0, value), 1).unwrap();
+        }
+        let mut level = |detector| {
+            let settings =
+                SpectrumSettings { size: 256, waterfall: Some(0), detector, ..SpectrumSettings::default() };
+            let viewport = Viewport { span: Some(16.0), columns: 64, is_exact: true, ..viewport(settings) };
+            let view = core.answer(&viewport, 1).spectrum.unwrap();
+            let waterfall = view.waterfall.as_ref().unwrap();
+            waterfall
+                .cells
+                .chunks_exact(waterfall.width)
+                .map(|row| row[waterfall.width / 2])
+                .collect::<Vec<_>>()
+        };
+        let highest = level(Detector::Highest);
+        assert!(highest.iter().all(|level| (level + 6.02).abs() < 0.1), "{highest:?}");
+        let mean = level(Detector::Mean);
+        assert!(mean.iter().all(|level| (level + 6.02 + 9.03).abs() < 0.1), "{mean:?}");
     }
 
     /// Shows something else, so that the scope drops its rows.

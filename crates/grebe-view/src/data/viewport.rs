@@ -95,8 +95,21 @@ pub struct SpectrumSettings {
     pub is_peak_held: bool,
     /// The channel of the waterfall.
     pub(crate) waterfall: Option<usize>,
+    /// Level of its cells.
+    pub detector: Detector,
     /// The band of the signal measurements, as parts of the rate; `None`: all of it.
     pub band: Option<(f64, f64)>,
+}
+
+/// Level of a cell of the waterfall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detector {
+    /// The highest of all its spectra and lines: no burst is missed.
+    #[default]
+    Highest,
+    /// The mean of their power: weak steady signals stand out of the noise.
+    Mean,
 }
 
 /// A box of time and frequency in one channel.
@@ -147,6 +160,26 @@ pub(crate) struct XySettings {
     pub(crate) every: Option<f64>,
 }
 
+impl Detector {
+    /// Both.
+    pub const ALL: [Detector; 2] = [Detector::Highest, Detector::Mean];
+
+    /// As settings, options and texts name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Detector::Highest => "highest",
+            Detector::Mean => "mean",
+        }
+    }
+
+    pub(crate) fn other(self) -> Detector {
+        match self {
+            Detector::Highest => Detector::Mean,
+            Detector::Mean => Detector::Highest,
+        }
+    }
+}
+
 impl Window {
     fn is_latest(&self) -> bool {
         *self == Window::Latest
@@ -182,6 +215,7 @@ impl Default for SpectrumSettings {
             averages: 1,
             is_peak_held: false,
             waterfall: None,
+            detector: Detector::default(),
             band: None,
         }
     }

@@ -107,6 +107,8 @@ pub(crate) enum Action {
     PeakHold,
     /// Toggles the waterfall's levels: from the noise floor, or fixed.
     LevelsAuto,
+    /// Toggles the waterfall's cells: highest level, or mean power.
+    Detector,
     /// Opens or closes the search form.
     Find,
     /// Toggles both markers of the spectrum.

@@ -6,6 +6,7 @@ use super::setting::Setting;
 use super::view_model::ViewModel;
 use super::widget::Widget;
 use crate::data::trigger::TriggerMode;
+use crate::data::viewport::Detector;
 
 /// The buttons for the views beside the traces.
 pub(crate) fn views(model: &ViewModel) -> Vec<Widget> {
@@ -81,7 +82,9 @@ pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
             deed("no box", "remove the box  (esc)", BoxDeed::Remove),
         ]
     });
+    let is_mean = model.controls.spectrum.detector == Detector::Mean;
     let others = [
+        Widget::toggle("mean", "mean power, in place of the highest level  (F7)", Action::Detector, is_mean),
         Widget::label("levels"),
         Widget::field(model, "lowest level", Field::LevelBottom),
         Widget::field(model, "highest level", Field::LevelTop),

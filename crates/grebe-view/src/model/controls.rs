@@ -215,6 +215,7 @@ impl Controls {
             Action::Math(operation) => self.set_math(operation),
             Action::Harmonics => self.show.harmonics = !self.show.harmonics,
             Action::PeakHold => self.spectrum.is_peak_held = !self.spectrum.is_peak_held,
+            Action::Detector => self.spectrum.detector = self.spectrum.detector.other(),
             // These need more than the settings, so the view model handles them.
             Action::FitAll | Action::Autoset | Action::Zoom(_) | Action::ZoomToCursors => {}
             Action::Level(_)

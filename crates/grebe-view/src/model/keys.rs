@@ -339,7 +339,11 @@ const KEYS: [KeyGroup; 7] = [
                 "markers; move to a peak; harmonics",
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
             ),
-            line("F6", "box on the waterfall: snap, cut, \u{2026}", &[("F6", Action::Choices(Setting::Box))]),
+            line(
+                "F6  F7",
+                "box on the waterfall; mean levels",
+                &[("F6", Action::Choices(Setting::Box)), ("F7", Action::Detector)],
+            ),
         ],
     },
     KeyGroup {

@@ -16,6 +16,7 @@ use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
 use crate::data::status::SourceStatus;
+use crate::data::viewport::Detector;
 
 /// The initial view. Unset fields come from the session or the source.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,8 @@ pub struct InitialView {
     pub band_hz: Option<(f64, f64)>,
     /// Lowest and highest level of the waterfall's colours, in decibels; `None`: automatic, from the noise floor.
     pub levels_db: Option<(f64, f64)>,
+    /// Level of the waterfall's cells; `None`: the highest, or the last used.
+    pub detector: Option<Detector>,
     /// A box on the waterfall: its begin and its end in seconds since the first sample, its lower and its upper frequency in hertz.
     pub time_frequency_box: Option<[f64; 4]>,
     /// Markers in the spectrum.
@@ -73,6 +76,7 @@ impl InitialView {
         controls.show.xy |= self.xy;
         let levels = self.levels_db.and_then(|(bottom, top)| ValueRange::of_levels(bottom, top));
         controls.levels = levels.or(controls.levels);
+        controls.spectrum.detector = self.detector.unwrap_or(controls.spectrum.detector);
         controls.symbol_rate_hz = self.symbol_rate_hz.or(controls.symbol_rate_hz);
     }
 }

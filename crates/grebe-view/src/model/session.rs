@@ -9,7 +9,7 @@ use grebe_scope::{Slope, Window as Weighting};
 use crate::data::lane::{CHANNELS_MAX, LaneId, LaneMask, Part};
 use crate::data::math::MathOperation;
 use crate::data::trigger::{TriggerCoupling, TriggerKind, TriggerMode, TriggerSettings};
-use crate::data::viewport::SpectrumSettings;
+use crate::data::viewport::{Detector, SpectrumSettings};
 use crate::error::Error;
 use crate::model::channel::{ChannelSetup, ThemeChoice};
 use crate::model::controls::{Controls, Show};
@@ -91,6 +91,8 @@ struct SpectrumToml {
     window: String,
     averages: u32,
     peak_hold: bool,
+    #[serde(deserialize_with = "lenient")]
+    detector: Detector,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,6 +192,7 @@ impl Session {
                 window: spectrum.window.name().into(),
                 averages: spectrum.averages,
                 peak_hold: spectrum.is_peak_held,
+                detector: spectrum.detector,
             },
             math: MathToml {
                 operation: controls.math,
@@ -260,6 +263,7 @@ impl Session {
             window: window.unwrap_or(fresh.window),
             averages: self.spectrum.averages.clamp(1, 1024),
             is_peak_held: self.spectrum.peak_hold,
+            detector: self.spectrum.detector,
             waterfall: None,
             band: None,
         };

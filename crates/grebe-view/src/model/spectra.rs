@@ -125,7 +125,8 @@ impl ViewModel {
                 (missing * 100).div_ceil(count)
             )
         });
-        let words: Vec<String> = waterfall.words().into_iter().chain(not_held).collect();
+        let words: Vec<String> =
+            waterfall.words(view.settings.detector).into_iter().chain(not_held).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 

@@ -18,7 +18,9 @@ use crate::data::signal::SignalMeasurements;
 use crate::data::trigger::{
     TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
 };
-use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Viewport, Window, XySettings};
+use crate::data::viewport::{
+    CountRange, CursorTimes, Detector, SpectrumSettings, Viewport, Window, XySettings,
+};
 
 const TRIGGER: &str = r#""mode":"normal","kind":"runt","lane":"2.phase","slope":"either","level":1.5,"hysteresis":0.25,"position":0.1,"is_lf_reject":true,"corner_hz":50.0,"holdoff_s":0.5,"pulse_min_s":null,"pulse_max_s":0.001,"dropout_s":null,"shot":3"#;
 
@@ -79,6 +81,7 @@ fn a_viewport_is_asked_for_in_these_words() {
         spectrum: Some(SpectrumSettings {
             window: Weighting::BlackmanHarris,
             waterfall: Some(2),
+            detector: Detector::Mean,
             band: Some((-0.25, 0.125)),
             ..SpectrumSettings::default()
         }),
@@ -103,7 +106,7 @@ fn a_viewport_is_asked_for_in_these_words() {
         r#"},"measure":[{"lane":"3","factor":0.5,"offset":-1.0}],"#,
         r#""math":{"operation":"subtract","a":{"lane":"1","factor":0.5,"offset":-1.0,"is_ac":true},"#,
         r#""b":{"lane":"3","factor":1.0,"offset":0.0,"is_ac":false}},"cursors":{"times":[0.0,1.0],"from":7.0},"is_exact":true,"#,
-        r#""spectrum":{"size":8192,"window":"blackman_harris","averages":1,"is_peak_held":false,"waterfall":2,"band":[-0.25,0.125]},"#,
+        r#""spectrum":{"size":8192,"window":"blackman_harris","averages":1,"is_peak_held":false,"waterfall":2,"detector":"mean","band":[-0.25,0.125]},"#,
         r#""persistence":[{"lane":"3","low":-5.5,"high":7.25}],"#,
         r#""xy":{"x":"1","y":"3","x_range":[0.0,1.0],"y_range":[-1.0,1.0],"size":[300,200],"every":null},"overview":700}}"#,
     ];

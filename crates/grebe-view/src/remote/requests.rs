@@ -158,7 +158,7 @@ pub(crate) mod tests {
     use crate::data::math::{MathInput, MathOperation, MathSettings};
     use crate::data::trigger::{TriggerKind, TriggerMode};
     use crate::data::viewport::Region;
-    use crate::data::viewport::{CountRange, CursorTimes, SpectrumSettings, Window, XySettings};
+    use crate::data::viewport::{CountRange, CursorTimes, Detector, SpectrumSettings, Window, XySettings};
 
     fn lane() -> impl Strategy<Value = LaneId> + Clone {
         let parts = vec![Part::Real, Part::I, Part::Q, Part::MagnitudeDb, Part::Phase];
@@ -214,6 +214,7 @@ pub(crate) mod tests {
                 is_exact: c,
                 spectrum: d.then(|| SpectrumSettings {
                     waterfall: a.then_some(3),
+                    detector: Detector::ALL[usize::from(c)],
                     band: b.then_some((-0.25, 0.1)),
                     ..SpectrumSettings::default()
                 }),

@@ -114,6 +114,7 @@ fn key_name(key: egui::Key) -> Option<&'static str> {
         egui::Key::F2 => "F2",
         egui::Key::F4 => "F4",
         egui::Key::F6 => "F6",
+        egui::Key::F7 => "F7",
         egui::Key::F8 => "F8",
         egui::Key::F9 => "F9",
         _ => return None,

@@ -35,8 +35,12 @@ pub(super) fn initial(options: &View) -> Result<InitialView> {
         span: options.span.map(|span| span.as_secs_f64()),
         theme: options.theme,
         spectrum: options.spectrum || options.band.is_some() || markers.is_some(),
-        waterfall: options.waterfall || options.levels.is_some() || options.time_frequency_box.is_some(),
+        waterfall: options.waterfall
+            || options.levels.is_some()
+            || options.detector.is_some()
+            || options.time_frequency_box.is_some(),
         levels_db: options.levels,
+        detector: options.detector,
         xy: options.xy || options.symbol_rate.is_some(),
         symbol_rate_hz: options.symbol_rate,
         band_hz: options.band,

@@ -1,5 +1,5 @@
-//! The waterfall of a window whose rows are longer than a transform. Each row has the highest levels of transforms
-//! spread over its samples, and each picture adds more of them, until every sample was in one.
+//! The waterfall of a window whose rows are longer than a transform. Each row has the levels of transforms spread over
+//! its samples, and each picture adds more of them, until every sample was in one.
 //!
 //! ```text
 //!   row    |--0--|--1--|--2--|--3--| ... |--m--|     of `size` samples each, side by side
@@ -19,8 +19,8 @@ use grebe_scope::Averaging;
 use crate::data::recorded::samples::Reader;
 use crate::data::recording::{Recording, RecordingOutline};
 use crate::data::samples::{Kind, full_scale};
-use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, Sampled, Transform, WaterfallView, gather, row_cells};
-use crate::data::viewport::SpectrumSettings;
+use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, RowLevels, Sampled, Transform, WaterfallView, row_cells};
+use crate::data::viewport::{Detector, SpectrumSettings};
 use known::KnownPower;
 
 /// Makes waterfalls, and keeps the rows of the last.
@@ -42,22 +42,21 @@ struct RowKey {
     channel: usize,
     size: usize,
     window: grebe_scope::Window,
+    detector: Detector,
     hop: u64,
 }
 
-/// The highest levels of the transforms of one row.
+/// The levels of the transforms of one row.
 #[derive(Debug)]
 struct Row {
     /// Its indices.
     indices: Range<u64>,
-    cells: Vec<f32>,
+    levels: RowLevels,
     /// The same from the spectral summary, if that covers the whole row.
     known: Option<Vec<f32>>,
     /// Finished transforms: of those far apart, and of those side by side.
     spread: usize,
     blocks: u64,
-    /// Whether one of them had no gap.
-    has_levels: bool,
 }
 
 /// The read samples of a channel; I and Q of a complex one.
@@ -119,7 +118,8 @@ impl<K: Kind> WideWaterfall<K> {
         let size = size.min(ROW_SIZE_MAX);
         let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
         let end = (window.end.max(0.0).ceil() as u64).min(all.end);
-        let asked = RowKey { channel, size, window: settings.window, hop };
+        let SpectrumSettings { window: weighting, detector, .. } = settings;
+        let asked = RowKey { channel, size, window: weighting, detector, hop };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform = Some(Transform::new(format, full_scale, settings, size, Averaging::None)?);
@@ -132,7 +132,7 @@ impl<K: Kind> WideWaterfall<K> {
             let indices = (number * hop).max(all.start)..((number + 1) * hop).min(all.end);
             // The recording grew, or was cut.
             if self.rows.get(&number).is_none_or(|row| row.indices != indices) {
-                self.rows.insert(number, Row::new(indices, width));
+                self.rows.insert(number, Row::new(indices, detector, width));
             }
         }
         if self.rows.len() > ROWS_KEPT {
@@ -143,7 +143,8 @@ impl<K: Kind> WideWaterfall<K> {
         let is_coming = self.known.begin(disk.recording, hop);
         for number in &numbers {
             let Some(row) = self.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
-            row.known = self.known.cells(disk.recording, channel, &row.indices, (width, offset_db));
+            let levels = RowLevels::new(detector, width);
+            row.known = self.known.cells(disk.recording, channel, &row.indices, levels, offset_db);
         }
         // Rows of this length from the summary need no transforms; of shorter rows there will be few.
         let is_long = hop >= known::FINAL_SAMPLES;
@@ -164,9 +165,9 @@ impl<K: Kind> WideWaterfall<K> {
             }
             sampled.done += row.done(size);
             sampled.all += row.transforms(size);
-            let is_lost = !row.has_levels && row.spread > 0;
+            let is_lost = row.spread > 0;
             let nothing = if is_lost { f32::NAN } else { f32::NEG_INFINITY };
-            cells.extend(row.cells.iter().map(|&level| if row.has_levels { level } else { nothing }));
+            cells.extend(row.levels.dbfs(&RowLevels::new(detector, 0), nothing));
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
         let is_over = |row: &Row| row.done(size) == row.transforms(size) || is_long && row.known.is_some();
@@ -201,7 +202,7 @@ impl<K: Kind> WideWaterfall<K> {
                 let start = row.start(next, asked.size);
                 let Some(transform) = &mut self.transform else { return };
                 let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
-                row.has_levels |= work.transform(start, &mut row.cells);
+                work.transform(start, &mut row.levels);
             }
         }
         for number in numbers {
@@ -215,21 +216,23 @@ impl<K: Kind> WideWaterfall<K> {
                     return;
                 }
                 let numbers = row.blocks * BLOCK..(row.blocks * BLOCK + BLOCK).min(transforms);
+                // A mean counts each once.
+                let made: Vec<u64> =
+                    spread(transforms).take(row.spread).filter(|it| numbers.contains(it)).collect();
                 let Some(transform) = &mut self.transform else { return };
                 let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
                 let (first, last) =
                     (row.start(numbers.start, asked.size), row.start(numbers.end - 1, asked.size));
                 if work.read(first..last + asked.size as u64) {
-                    for number in numbers {
+                    for number in numbers.filter(|number| !made.contains(number)) {
                         let at = (row.start(number, asked.size) - first) as usize;
-                        work.append(first + at as u64, at, &mut row.cells);
+                        work.append(first + at as u64, at, &mut row.levels);
                     }
-                    row.has_levels = true;
                 } else {
                     // There is a gap within, so read the rows around it one by one.
-                    for number in numbers {
+                    for number in numbers.filter(|number| !made.contains(number)) {
                         let start = row.start(number, asked.size);
-                        row.has_levels |= work.transform(start, &mut row.cells);
+                        work.transform(start, &mut row.levels);
                     }
                 }
                 row.blocks += 1;
@@ -239,15 +242,8 @@ impl<K: Kind> WideWaterfall<K> {
 }
 
 impl Row {
-    fn new(indices: Range<u64>, width: usize) -> Self {
-        Self {
-            indices,
-            cells: vec![f32::NEG_INFINITY; width],
-            known: None,
-            spread: 0,
-            blocks: 0,
-            has_levels: false,
-        }
+    fn new(indices: Range<u64>, detector: Detector, width: usize) -> Self {
+        Self { indices, levels: RowLevels::new(detector, width), known: None, spread: 0, blocks: 0 }
     }
 
     /// Number of transforms that cover it.
@@ -278,21 +274,19 @@ struct Work<'a, 'b, K: Kind> {
 }
 
 impl<K: Kind> Work<'_, '_, K> {
-    /// Makes one from an index on; returns whether no sample is missing.
-    fn transform(&mut self, start: u64, cells: &mut [f32]) -> bool {
-        let is_there = self.read(start..start + self.asked.size as u64);
-        if is_there {
-            self.append(start, 0, cells);
+    /// Makes one from an index on, unless samples are missing.
+    fn transform(&mut self, start: u64, levels: &mut RowLevels) {
+        if self.read(start..start + self.asked.size as u64) {
+            self.append(start, 0, levels);
         }
-        is_there
     }
 
     /// Makes one from a place in the read samples.
-    fn append(&mut self, start: u64, at: usize, cells: &mut [f32]) {
+    fn append(&mut self, start: u64, at: usize, levels: &mut RowLevels) {
         let own = at..at + self.asked.size;
         let q = self.lanes.q.get(own.clone()).unwrap_or_default();
         let Some(first) = self.lanes.first.get(own) else { return };
-        self.transform.append_samples(start, first, q, |lines| raise(lines, cells));
+        self.transform.append_samples(start, first, q, |lines| levels.add(lines, 0.0));
     }
 
     /// Reads the samples of these indices; returns whether none is missing.
@@ -329,11 +323,6 @@ fn position_without_gap(outline: &RecordingOutline, indices: &Range<u64>) -> Opt
     let [stretch] = outline.stretches_in(indices.clone()) else { return None };
     let into = indices.start.checked_sub(stretch.first_sample_index)?;
     (indices.end <= stretch.end_index()).then_some(stretch.position + into)
-}
-
-/// Raises each cell to the highest of its lines.
-fn raise(lines: &[f32], cells: &mut [f32]) {
-    gather(lines, cells, |cell, level| cell.max(level));
 }
 
 /// The first transforms of a row of `transforms`, ordered by distance, the most distant first.

@@ -1,5 +1,5 @@
-//! The waterfall of held samples: each row has the highest levels of the transforms that cover it, so that no burst
-//! is missed. Each row is made once, a few per picture.
+//! The waterfall of held samples: each row has the levels of all transforms that cover it. Each row is made once, a few
+//! per picture.
 //!
 //! ```text
 //!   row    |---0---|---1---|---2---|-3-|..t     from multiples of its length on; the last one grows
@@ -13,8 +13,9 @@ use grebe_scope::Averaging;
 
 use super::transform::{Samples, Transform, was_lost};
 use crate::data::samples::Kind;
+use crate::data::spectrum::row_levels::RowLevels;
 use crate::data::tracks::Tracks;
-use crate::data::viewport::SpectrumSettings;
+use crate::data::viewport::{Detector, SpectrumSettings};
 
 /// Rows of levels: the newest first, frequency from left to right.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,14 +44,15 @@ pub(crate) struct Sampled {
 
 impl WaterfallView {
     /// A note about the levels, for a person.
-    pub(crate) fn words(&self) -> Option<String> {
+    pub(crate) fn words(&self, detector: Detector) -> Option<String> {
         let Sampled { done, all, is_summary } = self.sampled?;
+        let detector = detector.name();
         Some(if done == all && is_summary {
-            format!("highest of all {all} spectra, from the summary")
+            format!("{detector} of all {all} spectra, from the summary")
         } else if done < all {
-            format!("highest of {done} of {all} spectra so far")
+            format!("{detector} of {done} of {all} spectra so far")
         } else {
-            format!("highest of all {all} spectra")
+            format!("{detector} of all {all} spectra")
         })
     }
 }
@@ -71,22 +73,22 @@ struct RowKey {
     channel: usize,
     size: usize,
     window: grebe_scope::Window,
+    detector: Detector,
     hop: u64,
     full_scale: f64,
 }
 
-/// The highest levels of the transforms of one row.
+/// The levels of the transforms of one row.
 #[derive(Debug)]
 struct Row {
-    cells: Vec<f32>,
+    levels: RowLevels,
     /// Finished transforms, of those side by side.
     made: u64,
     /// Finished transforms whose samples were no longer held.
     missed: u64,
     /// The transform at the row's end, or at the newest sample: its place, and for a growing row its levels.
     end: Option<u64>,
-    tail: Vec<f32>,
-    has_levels: bool,
+    tail: RowLevels,
     is_lost: bool,
 }
 
@@ -120,7 +122,8 @@ impl<K: Kind> HeldWaterfall<K> {
         let size = fall.size.min(ROW_SIZE_MAX);
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let full_scale = tracks.full_scale();
-        let asked = RowKey { channel, size, window: settings.window, hop, full_scale };
+        let SpectrumSettings { window, detector, .. } = settings;
+        let asked = RowKey { channel, size, window, detector, hop, full_scale };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform =
@@ -133,7 +136,7 @@ impl<K: Kind> HeldWaterfall<K> {
         let oldest = numbers.last().copied().unwrap_or(0);
         self.rows.retain(|number, _| (oldest..=newest).contains(number));
         for &number in &numbers {
-            self.rows.entry(number).or_insert_with(|| Row::new(width));
+            self.rows.entry(number).or_insert_with(|| Row::new(detector, width));
         }
         // One of each row, then the others, newest row first.
         let mut most = fall.most;
@@ -150,9 +153,7 @@ impl<K: Kind> HeldWaterfall<K> {
             sampled.done += row.made - row.missed;
             sampled.all += all;
             let nothing = if row.is_lost { f32::NAN } else { f32::NEG_INFINITY };
-            let tail = row.tail.iter().copied().chain(std::iter::repeat(f32::NEG_INFINITY));
-            let levels = row.cells.iter().zip(tail).map(|(level, tail)| level.max(tail));
-            cells.extend(levels.map(|level| if row.has_levels { level } else { nothing }));
+            cells.extend(row.levels.dbfs(&row.tail, nothing));
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
         let sampled = (hop > size as u64).then_some(sampled);
@@ -173,10 +174,10 @@ impl<K: Kind> HeldWaterfall<K> {
             return 0;
         };
         let samples = &mut self.samples;
-        let mut add = |end: u64, cells: &mut [f32]| {
+        let mut add = |end: u64, levels: &mut RowLevels| {
             let is_there = samples.copy(tracks, channel, end, size);
             if is_there {
-                transform.append(end - size as u64, samples, |lines| gather(lines, cells, f32::max));
+                transform.append(end - size as u64, samples, |lines| levels.add(lines, 0.0));
             }
             is_there
         };
@@ -184,26 +185,24 @@ impl<K: Kind> HeldWaterfall<K> {
         let (start, blocks, mut made) = (number * hop, blocks(number, hop, size, end), 0);
         while row.made < blocks && made < most {
             let end = start + (row.made + 1) * size as u64;
-            if add(end, &mut row.cells) {
-                row.has_levels = true;
-            } else if is_lost(end) {
-                row.is_lost = true;
-            } else {
-                row.missed += 1;
+            match add(end, &mut row.levels) {
+                true => {}
+                false if is_lost(end) => row.is_lost = true,
+                false => row.missed += 1,
             }
             (row.made, made) = (row.made + 1, made + 1);
         }
         let row_end = (start + hop).min(end);
         let has_tail = row_end > start + blocks * size as u64;
         if has_tail && row.made == blocks && row.end != Some(row_end) && made < most {
-            row.tail.clear();
-            row.tail.resize(row.cells.len(), f32::NEG_INFINITY);
-            row.has_levels |= add(row_end, &mut row.tail);
+            row.tail = RowLevels::new(asked.detector, row.levels.width());
+            add(row_end, &mut row.tail);
             row.is_lost |= is_lost(row_end);
             row.end = Some(row_end);
             made += 1;
             if row_end == start + hop {
-                row.cells.iter_mut().zip(row.tail.drain(..)).for_each(|(cell, tail)| *cell = cell.max(tail));
+                row.levels.join(&row.tail);
+                row.tail = RowLevels::new(asked.detector, 0);
             }
         }
         made
@@ -211,14 +210,13 @@ impl<K: Kind> HeldWaterfall<K> {
 }
 
 impl Row {
-    fn new(width: usize) -> Row {
+    fn new(detector: Detector, width: usize) -> Row {
         Row {
-            cells: vec![f32::NEG_INFINITY; width],
+            levels: RowLevels::new(detector, width),
             made: 0,
             missed: 0,
             end: None,
-            tail: Vec::new(),
-            has_levels: false,
+            tail: RowLevels::new(detector, 0),
             is_lost: false,
         }
     }
@@ -232,16 +230,6 @@ fn blocks(number: u64, hop: u64, size: usize, end: u64) -> u64 {
 /// Cells of a row, for transforms of `size` samples.
 pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
     (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
-}
-
-/// Reduces lines to cells: the highest of each. `put` combines it with the cell.
-pub(crate) fn gather(lines: &[f32], cells: &mut [f32], put: impl Fn(f32, f32) -> f32) {
-    let count = cells.len();
-    for (x, cell) in cells.iter_mut().enumerate() {
-        let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
-        let highest = lines[from..to.max(from + 1)].iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        *cell = put(*cell, highest);
-    }
 }
 
 /// Rows of a waterfall.

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use crate::data::recording::{Recording, RecordingPower};
-use crate::data::spectrum::gather;
+use crate::data::spectrum::RowLevels;
+use crate::data::viewport::Detector;
 
 /// Reads a summary for rows of one length.
 #[derive(Debug, Default)]
@@ -28,13 +29,14 @@ impl KnownPower {
         known.is_some()
     }
 
-    /// The highest levels of some indices in `width` cells, plus `offset_db`; `None` if the summary lacks some of them.
+    /// Adds the levels of some indices to those of a row, raised by `offset_db`; `None` if the summary lacks some of them.
     pub(super) fn cells(
         &mut self,
         recording: &mut dyn Recording,
         channel: usize,
         indices: &Range<u64>,
-        (width, offset_db): (usize, f32),
+        mut levels: RowLevels,
+        offset_db: f32,
     ) -> Option<Vec<f32>> {
         let log2 = self.log2?;
         let outline = recording.outline();
@@ -45,7 +47,6 @@ impl KnownPower {
         }
         // A row within a gap.
         let nothing = if positions.is_empty() { f32::NAN } else { f32::NEG_INFINITY };
-        let mut cells = vec![nothing; width];
         for number in positions.start >> log2..positions.end.div_ceil(1 << log2) {
             if positions.is_empty() {
                 break;
@@ -56,9 +57,13 @@ impl KnownPower {
                 recording.power(channel, log2, number, &mut self.power).ok()?;
                 self.last = Some(row);
             }
-            gather(&self.power.highest, &mut cells, |cell, level| cell.max(level + offset_db));
+            let power = match levels.detector() {
+                Detector::Highest => &self.power.highest,
+                Detector::Mean => &self.power.mean,
+            };
+            levels.add(power, offset_db);
         }
-        Some(cells)
+        Some(levels.dbfs(&RowLevels::new(levels.detector(), 0), nothing).collect())
     }
 
     /// Number of transforms that a summary has for some indices.

@@ -51,9 +51,9 @@ fn settings() -> SpectrumSettings {
     }
 }
 
-/// The highest levels of the transforms from these samples on, in decibels of a full-scale sine, by the definition.
-fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>) -> Vec<f64> {
-    let mut highest = vec![f64::NEG_INFINITY; SIZE / 2];
+/// The levels of the transforms from these samples on, in decibels of a full-scale sine, by the definition.
+fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>, detector: Detector) -> Vec<f64> {
+    let mut powers = vec![Vec::new(); SIZE / 2];
     let turns: Vec<(f64, f64)> = (0..SIZE).map(|at| (TAU * at as f64 / SIZE as f64).sin_cos()).collect();
     for start in starts {
         let own = &samples[start..start + SIZE];
@@ -66,34 +66,55 @@ fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>) -> Vec<f6
             }
             // Both end lines have no mirror image.
             let sides = if line == 0 || line == SIZE / 2 { 1.0 } else { 2.0 };
-            20.0 * ((re.hypot(im) * sides / SIZE as f64 / 32_768.0).max(1e-10)).log10()
+            (re.hypot(im) * sides / SIZE as f64 / 32_768.0).max(1e-10).powi(2)
         };
         let lines: Vec<f64> = (0..=SIZE / 2).map(level).collect();
-        for (cell, highest) in highest.iter_mut().enumerate() {
+        for (cell, powers) in powers.iter_mut().enumerate() {
             // 33 lines in 32 cells, as everywhere.
             let (from, to) = (cell * lines.len() / (SIZE / 2), (cell + 1) * lines.len() / (SIZE / 2));
-            *highest = lines[from..to].iter().copied().fold(*highest, f64::max);
+            powers.push(match detector {
+                Detector::Highest => lines[from..to].iter().copied().fold(0.0, f64::max),
+                Detector::Mean => lines[from..to].iter().sum::<f64>() / (to - from) as f64,
+            });
         }
     }
-    highest
+    let level = |powers: Vec<f64>| match detector {
+        Detector::Highest => 10.0 * powers.iter().copied().fold(0.0, f64::max).log10(),
+        Detector::Mean => 10.0 * (powers.iter().sum::<f64>() / powers.len() as f64).log10(),
+    };
+    powers.into_iter().map(level).collect()
 }
 
 /// One view of everything, with time for the minimum number of transforms only.
 fn look(waterfall: &mut WideWaterfall<i16>, fake: &mut Fake, window: Range<f64>) -> WaterfallView {
+    look_for(waterfall, fake, window, Detector::Highest)
+}
+
+fn look_for(
+    waterfall: &mut WideWaterfall<i16>,
+    fake: &mut Fake,
+    window: Range<f64>,
+    detector: Detector,
+) -> WaterfallView {
     let mut reader = Reader::default();
     let disk = &mut Disk { recording: fake, reader: &mut reader };
-    waterfall.view(disk, settings(), (0, SIZE), window, NO_TIME).unwrap()
+    waterfall.view(disk, SpectrumSettings { detector, ..settings() }, (0, SIZE), window, NO_TIME).unwrap()
 }
 
 #[test]
-fn it_becomes_the_highest_of_all_transforms_and_says_until_then_of_how_many_it_is() {
+fn it_becomes_the_levels_of_all_transforms_and_says_until_then_of_how_many_it_is() {
+    Detector::ALL.into_iter().for_each(becomes_the_levels_of_all_transforms);
+}
+
+fn becomes_the_levels_of_all_transforms(detector: Detector) {
+    let name = detector.name();
     let samples = chirp_and_bursts();
     let mut fake = fake(SampleFormat::I16, vec![samples.clone()], &[(0, LENGTH as u64)]);
     let mut waterfall = WideWaterfall::default();
     let (mut views, mut done) = (0, 0);
     let mut settled_at = None;
     let view = loop {
-        let view = look(&mut waterfall, &mut fake, 0.0..LENGTH as f64);
+        let view = look_for(&mut waterfall, &mut fake, 0.0..LENGTH as f64, detector);
         let sampled = view.sampled.unwrap();
         assert_eq!(sampled.all, 101 * ROWS as u64);
         assert!(sampled.done > done, "{sampled:?} behind {done}");
@@ -101,7 +122,7 @@ fn it_becomes_the_highest_of_all_transforms_and_says_until_then_of_how_many_it_i
         views += 1;
         if waterfall.is_settled() && settled_at.is_none() {
             settled_at = Some(done);
-            assert_eq!(view.words().unwrap(), format!("highest of {done} of 12928 spectra so far"));
+            assert_eq!(view.words(detector).unwrap(), format!("{name} of {done} of 12928 spectra so far"));
         }
         if waterfall.is_exact() {
             break view;
@@ -109,12 +130,12 @@ fn it_becomes_the_highest_of_all_transforms_and_says_until_then_of_how_many_it_i
     };
     assert_eq!(settled_at, Some(64 * ROWS as u64));
     assert!(views > 100, "each look makes some");
-    assert_eq!(view.words().unwrap(), "highest of all 12928 spectra");
+    assert_eq!(view.words(detector).unwrap(), format!("{name} of all 12928 spectra"));
     assert_eq!((view.width, view.cells.len()), (SIZE / 2, SIZE / 2 * ROWS));
     for row in 0..ROWS {
         let begin = LENGTH - (row + 1) * HOP;
         let starts = (0..101).map(|number| begin + (number * SIZE).min(HOP - SIZE));
-        let truth = by_definition(&samples, starts);
+        let truth = by_definition(&samples, starts, detector);
         let own = &view.cells[row * view.width..][..view.width];
         for (cell, (&is, should)) in own.iter().zip(truth).enumerate() {
             assert!(
@@ -124,7 +145,7 @@ fn it_becomes_the_highest_of_all_transforms_and_says_until_then_of_how_many_it_i
         }
     }
     // Every burst shows in its row: it fills at least half of a transform.
-    for number in 0..5 {
+    for number in (0..5).filter(|_| detector == Detector::Highest) {
         let begin = LENGTH / 7 * (number + 1) + 37 * number;
         let row = (LENGTH - 1 - begin) / HOP;
         let level = view.cells[row * view.width + SIZE * 3 / 8];
@@ -173,7 +194,7 @@ fn what_is_missing_is_missing_in_its_row_and_nothing_reaches_across() {
     // A step in the middle of a transform would be equally loud everywhere.
     let start = LENGTH - 62 * HOP;
     let starts = (0..101).map(|number| start + (number * SIZE).min(HOP - SIZE));
-    let truth = by_definition(&samples, starts.filter(|&at| at + SIZE <= begin as usize));
+    let truth = by_definition(&samples, starts.filter(|&at| at + SIZE <= begin as usize), Detector::Highest);
     assert!(
         row(61)
             .iter()

@@ -8,7 +8,7 @@ use crate::data::recorded::samples::Reader;
 use crate::data::recorded::tests::Fake;
 use crate::data::recording::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch};
 use crate::data::spectrum::{ROWS, WaterfallView};
-use crate::data::viewport::SpectrumSettings;
+use crate::data::viewport::{Detector, SpectrumSettings};
 
 /// A recording without samples: bursts at -10 dBFS in the middle of a bin of 1024, over a floor of -90.
 #[derive(Debug)]
@@ -89,7 +89,8 @@ impl Recording for Known {
                 power.highest[bin * bins / 1024] = -10.0;
             }
         }
-        power.mean.clone_from(&power.highest);
+        power.mean.clear();
+        power.mean.extend(power.highest.iter().map(|level| level - 20.0));
         Ok(())
     }
 }
@@ -97,7 +98,17 @@ impl Recording for Known {
 const NO_TIME: Most = Most { spread: std::time::Duration::ZERO, blocks: std::time::Duration::ZERO };
 
 fn look(waterfall: &mut WideWaterfall<f32>, known: &mut Known, window: Range<f64>) -> WaterfallView {
-    let settings = SpectrumSettings { size: 1024, waterfall: Some(0), ..SpectrumSettings::default() };
+    look_for(waterfall, known, window, Detector::Highest)
+}
+
+fn look_for(
+    waterfall: &mut WideWaterfall<f32>,
+    known: &mut Known,
+    window: Range<f64>,
+    detector: Detector,
+) -> WaterfallView {
+    let settings =
+        SpectrumSettings { size: 1024, waterfall: Some(0), detector, ..SpectrumSettings::default() };
     let disk = &mut Disk { recording: known, reader: &mut Reader::default() };
     waterfall.view(disk, settings, (0, 1024), window, NO_TIME).unwrap()
 }
@@ -137,7 +148,7 @@ fn every_burst_stands_in_its_row_and_bin_at_ten_zooms_and_nothing_else_does() {
             }
             let all = view.sampled.unwrap();
             assert!(all.is_summary && all.done == all.all, "{all:?}");
-            assert!(view.words().unwrap().ends_with("from the summary"));
+            assert!(view.words(Detector::Highest).unwrap().ends_with("from the summary"));
             assert!(waterfall.is_settled() && (waterfall.is_exact() || hop < super::FINAL_SAMPLES));
         }
     }
@@ -145,6 +156,23 @@ fn every_burst_stands_in_its_row_and_bin_at_ten_zooms_and_nothing_else_does() {
     known.read_rows = 0;
     look(&mut WideWaterfall::default(), &mut known, 0.0..length as f64);
     assert!(known.read_rows <= 17 * ROWS, "{}", known.read_rows);
+}
+
+#[test]
+fn a_mean_is_that_of_the_summary_rows() {
+    let length = 1u64 << 30;
+    let stretch = Stretch { position: 0, length_samples: length, first_sample_index: 0 };
+    let mut known = Known::new(vec![stretch], vec![(length / 2 + 100, 700)]);
+    let mut waterfall = WideWaterfall::default();
+    let mean = look_for(&mut waterfall, &mut known, 0.0..length as f64, Detector::Mean);
+    // A row has 2^23 samples: eight rows of the summary, of which one has the burst.
+    let row = |number: usize| &mean.cells[number * 1024..][..1024];
+    let wanted = 10.0 * ((1e-3 + 7.0 * 1e-11) / 8.0f32).log10();
+    assert!((row(ROWS / 2 - 1)[700] - wanted).abs() < 0.01, "{} {wanted}", row(ROWS / 2 - 1)[700]);
+    assert!((row(3)[700] + 110.0).abs() < 0.01);
+    // The other level is another waterfall.
+    let highest = look(&mut waterfall, &mut known, 0.0..length as f64);
+    assert_eq!(highest.cells[(ROWS / 2 - 1) * 1024 + 700], -10.0);
 }
 
 #[test]
