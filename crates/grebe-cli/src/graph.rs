@@ -154,6 +154,8 @@ pub(crate) struct Pair {
     pub(crate) source: (&'static str, Box<dyn Stage>),
     pub(crate) sink: (&'static str, Box<dyn Stage>),
     pub(crate) queue_batches: usize,
+    /// A stage between them.
+    pub(crate) between: Option<(&'static str, Box<dyn Stage>)>,
     /// Second consumer, called [`TRIGGER`], with its queue. Its drops do not count as losses of the sink.
     pub(crate) trigger: Option<(Box<dyn Stage>, QueueOptions)>,
     /// Note for a silent source.
@@ -190,9 +192,14 @@ impl Pair {
         judge: impl FnOnce(&StageSnapshot, Result<Ending>) -> (Result<Ending>, Option<PathBuf>),
     ) -> Result<Ending> {
         let Pair { source: (from, source), sink: (to, sink), queue_batches, .. } = self;
-        let Pair { trigger, waits_for, announcer, metrics, about, .. } = self;
+        let Pair { between, trigger, waits_for, announcer, metrics, about, .. } = self;
         let mut graph = Graph::new();
-        let (source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
+        let (mut source, sink) = (graph.add_boxed(from, source), graph.add_boxed(to, sink));
+        if let Some((name, stage)) = between {
+            let stage = graph.add_boxed(name, stage);
+            graph.connect(source, stage, QueueOptions::block(queue_batches));
+            source = stage;
+        }
         graph.connect(source, sink, QueueOptions::block(queue_batches));
         graph.end_with(sink);
         if let Some((stage, queue)) = trigger {

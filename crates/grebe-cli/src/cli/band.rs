@@ -32,6 +32,27 @@ pub(crate) struct Cutting {
     pub(crate) demodulate: Option<Modulation>,
 }
 
+/// The options that make sound of a band while a recording plays.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sound")]
+pub(crate) struct Sound {
+    /// Play the sound of a band, by default on the sound device.
+    #[arg(long, value_name = "MODE", value_parser = units::choice(&MODES))]
+    pub(crate) demodulate: Option<Modulation>,
+    /// Frequency of the carrier [default: centre of the recording].
+    #[arg(long, value_name = "HZ", requires = "demodulate", value_parser = frequency_hz)]
+    pub(crate) center: Option<f64>,
+    /// Width of the band [default: by the mode].
+    #[arg(long, value_name = "HZ", requires = "demodulate", value_parser = units::rate_hz)]
+    pub(crate) bandwidth: Option<f64>,
+    /// Sample rate of the sound [default: 48k].
+    #[arg(long, value_name = "HZ", requires = "demodulate", value_parser = units::rate_hz)]
+    pub(crate) rate: Option<f64>,
+    /// Hear a box of seconds and hertz: 12.5,13,433.8M,434M.
+    #[arg(long = "box", id = "box", value_name = "T0,T1,F0,F1", value_parser = time_frequency_box, requires = "demodulate", conflicts_with_all = ["start", "duration", "center", "bandwidth"])]
+    pub(crate) time_frequency_box: Option<TimeFrequencyBox>,
+}
+
 /// A box of time and frequency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimeFrequencyBox {

@@ -9,6 +9,7 @@ use grebe_recording::Alignment;
 use grebe_stages::Uri;
 use grebe_zenoh::StreamName;
 
+use super::band::Sound;
 use super::lab::Lab;
 use super::metrics::Metrics;
 use super::range::Range;
@@ -134,6 +135,7 @@ const SIGNAL: &str = "Signal";
     grebe play 'capture.cu8?rate=2.4M' --to shm://radio\n  \
     grebe play long.sigmf-meta --start 1h --duration 10s --repeat --to shm://loop\n  \
     grebe play capture.wav --to pipe: | grebe record pipe: capture.sigmf-meta\n  \
+    grebe play night.sigmf-meta --demodulate fm --center 433.92M\n  \
     grebe play north.sigmf-meta south.sigmf-meta --to shm://both\n  \
     grebe play north.sigmf-meta hf.sigmf-meta --to udp://127.0.0.1:5000 --to udp://127.0.0.1:5001\n\n\
     Several recordings play in step: samples that were made at the same time (core:datetime) leave at the same time.\n\
@@ -164,6 +166,8 @@ pub(crate) struct Play {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) range: Range,
+    #[command(flatten)]
+    pub(crate) sound: Sound,
     /// Stop after this many samples per channel.
     #[arg(long, value_name = "N", value_parser = units::count)]
     pub(crate) samples: Option<u64>,
@@ -218,6 +222,7 @@ impl Sg {
             free_run: self.free_run,
             repeat: true,
             range: Range::default(),
+            sound: Sound::default(),
             samples: self.samples,
             tethered: self.tethered || self.remote,
             metrics: self.metrics.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_flow::{Count, Graph, Kind, QueueOptions, RateHz, Site, Stage};
-use grebe_process::{DecimateFiltered, Demodulate, FrequencyHz};
+use grebe_process::{DecimateFiltered, Demodulate, FrequencyHz, Modulation};
 use grebe_recording::{CsvOptions, CutBox, SampleFile, import_csv, is_table, ring_parts};
 use grebe_stages::{SinkOptions, SourceOptions, Uri, open_sink, open_source};
 
@@ -83,6 +83,20 @@ enum Work {
     },
 }
 
+/// The stage of `--demodulate` and its band.
+pub(super) fn demodulate(
+    mode: Modulation,
+    center: Option<f64>,
+    bandwidth: Option<f64>,
+    rate: Option<f64>,
+) -> Result<Demodulate> {
+    let mut kind = Demodulate { center: center.map(FrequencyHz), level: true, ..Demodulate::new(mode) };
+    kind.bandwidth = bandwidth.map(RateHz);
+    kind.rate = rate.map_or(kind.rate, RateHz);
+    kind.check().map_err(|fault| Usage(format!("--demodulate: {fault}")))?;
+    Ok(kind)
+}
+
 impl Work {
     fn of(options: &Convert, (start, duration): Part) -> Result<Self> {
         let Cutting { center, bandwidth, rate, boxes, demodulate } = &options.cutting;
@@ -94,11 +108,7 @@ impl Work {
             return Ok(Self::Stage { stage, words: format!("decimated by {factor}") });
         }
         if let Some(mode) = demodulate {
-            let mut kind =
-                Demodulate { center: center.map(FrequencyHz), level: true, ..Demodulate::new(*mode) };
-            kind.bandwidth = bandwidth.map(RateHz);
-            kind.rate = rate.map_or(kind.rate, RateHz);
-            kind.check().map_err(|fault| Usage(format!("--demodulate: {fault}")))?;
+            let kind = self::demodulate(*mode, *center, *bandwidth, *rate)?;
             let words = format!("{kind:?}");
             return Ok(Self::Stage { stage: built(kind.build(&mut Site::new(STAGE)))?, words });
         }

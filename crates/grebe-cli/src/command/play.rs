@@ -1,13 +1,15 @@
 //! `grebe play`: sends recordings, as one stream or as a stream each.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use anyhow::Result;
-use grebe_flow::{Graph, QueueOptions};
+use anyhow::{Result, anyhow};
+use grebe_flow::{Graph, Kind, QueueOptions, Site, Stage};
 use grebe_recording::SampleFile;
 use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink};
 
-use crate::cli::Play;
+use super::convert;
+use crate::cli::{Play, Sound, TimeFrequencyBox};
 use crate::ending::{Ending, Usage};
 use crate::graph::report::print_graph;
 use crate::graph::{
@@ -35,8 +37,15 @@ pub(crate) fn run(options: &Play) -> Result<Ending> {
 
 /// Sends the recordings as channels of one stream.
 fn to_one(options: &Play) -> Result<Ending> {
-    let destination = Destination::of(options.to.first(), options.name.as_ref());
-    let from = source_options(options, std::slice::from_ref(&destination.to))?;
+    let speaker = Uri::from_str(SPEAKER)?;
+    let is_heard = options.sound.demodulate.is_some() && options.to.is_empty() && options.name.is_none();
+    let to = options.to.first().or(is_heard.then_some(&speaker));
+    let destination = Destination::of(to, options.name.as_ref());
+    let mut from = source_options(options, std::slice::from_ref(&destination.to))?;
+    if is_heard && options.speed == 1.0 {
+        // The device sets the pace.
+        from.speed = None;
+    }
     let to_options = sink_options(&from);
     // Opens the files before a socket.
     let mut files = opened(options)?;
@@ -45,11 +54,13 @@ fn to_one(options: &Play) -> Result<Ending> {
         _ => SampleFile::side_by_side(files, options.align)?,
     };
     let source = open_file(file, &from, &mut print_notice)?;
+    let sound = demodulator(&options.sound)?;
     let (sink, announcer) = destination.open(&to_options, &mut print_notice)?;
     let pair = Pair {
         source: ("player", source.stage),
         sink: ("sender", sink.stage),
         queue_batches: SEND_QUEUE_BATCHES,
+        between: sound.map(|stage| (DEMODULATOR, stage)),
         trigger: None,
         waits_for: None,
         announcer,
@@ -59,8 +70,22 @@ fn to_one(options: &Play) -> Result<Ending> {
     pair.run("play", &destination.to, options.json)
 }
 
+/// The stage that makes sound, if asked for.
+fn demodulator(sound: &Sound) -> Result<Option<Box<dyn Stage>>> {
+    let Some(mode) = sound.demodulate else { return Ok(None) };
+    let (mut center, mut bandwidth) = (sound.center, sound.bandwidth);
+    if let Some(TimeFrequencyBox { low_hz, high_hz, .. }) = sound.time_frequency_box {
+        (center, bandwidth) = (Some((low_hz + high_hz) / 2.0), Some(high_hz - low_hz));
+    }
+    let kind = convert::demodulate(mode, center, bandwidth, sound.rate)?;
+    kind.build(&mut Site::new(DEMODULATOR)).map(Some).map_err(|error| anyhow!("{error}"))
+}
+
 /// Sends each recording to its own destination, in step.
 fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
+    if options.sound.demodulate.is_some() {
+        return Err(Usage("--demodulate needs a single stream: give one --to, or none".to_owned()).into());
+    }
     let (files, ways) = (options.files.len(), to.len());
     if files != ways {
         let what = format!(
@@ -109,6 +134,7 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
     // A size that all destinations can carry.
     let sizes = to.iter().map(|to| transport.datagram_bytes_to(to)).collect::<Result<Vec<_>, _>>()?;
     transport.datagram_bytes = sizes.into_iter().min();
+    let boxed = options.sound.time_frequency_box;
     let (start, length) = options.range.times(|| match &options.files[..] {
         [file] => Ok(SampleFile::open(file)?),
         _ => Err(Usage("several recordings need --start and --duration as times".to_owned()).into()),
@@ -117,8 +143,8 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
         transport,
         speed: (!options.free_run).then_some(options.speed),
         repeat: options.repeat,
-        start,
-        length,
+        start: boxed.map_or(start, |it| it.start),
+        length: boxed.map_or(length, |it| Some(it.end - it.start)),
         samples: options.samples,
         ..SourceOptions::default()
     })
@@ -132,3 +158,7 @@ fn sink_options(from: &SourceOptions) -> SinkOptions {
         ..SinkOptions::default()
     }
 }
+
+/// Destination of sound.
+const SPEAKER: &str = "audio:";
+const DEMODULATOR: &str = "demodulator";

@@ -66,6 +66,7 @@ pub(crate) fn run(options: &Record) -> Result<Ending> {
     let pair = Pair {
         source: ("source", source.stage),
         sink: ("recorder", sink.stage),
+        between: None,
         queue_batches: QUEUE_BATCHES,
         announcer,
         trigger: watch.map(|watch| watch.stage(source.lent_max)),

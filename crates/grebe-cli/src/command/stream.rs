@@ -49,6 +49,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     let pair = Pair {
         source: ("generator", source.stage),
         sink: ("sender", sink.stage),
+        between: None,
         queue_batches: SEND_QUEUE_BATCHES,
         trigger: None,
         waits_for: None,

@@ -182,3 +182,51 @@ fn a_station_becomes_sound() {
     let amplitude = 2.0 * tone.sum::<f64>() / sound.len() as f64 / 32_768.0;
     assert!((amplitude - 0.5).abs() < 0.005, "{amplitude}");
 }
+
+#[test]
+fn a_recording_plays_the_sound_that_convert_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    record(place("wide").as_ref(), 0..500_000);
+    let wide = place("wide.sigmf-collection");
+    let converted = place("converted.sigmf-meta");
+    let band = ["--demodulate", "fm", "--center", "100.06M", "--rate", "24k"];
+    let said = run(&[&["convert", &wide, &converted, "--format", "f32"], &band[..]].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let played = place("played.sigmf-meta");
+    let said = run(&[&["play", &wide, "--free-run", "--to", &played], &band[..]].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let sound = |name: &str| {
+        let mut file = SampleFile::open(folder.path().join(name).with_extension("sigmf-collection")).unwrap();
+        let length = file.len_samples() as usize;
+        let block = file.block(0, length).unwrap();
+        [0, 1].map(|channel| block.channel::<f32>(channel).unwrap().into_owned())
+    };
+    let truth = sound("converted");
+    assert_eq!(truth[0].len(), 24_000);
+    assert_eq!(sound("played"), truth);
+
+    // A box is a part of it.
+    let boxed = place("boxed.sigmf-meta");
+    let place = ["--demodulate", "fm", "--rate", "24k", "--box", "0.25,0.75,100.05375M,100.06625M"];
+    let said = run(&[&["play", &wide, "--free-run", "--to", &boxed], &place[..]].concat());
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let part = sound("boxed");
+    assert_eq!(part[0].len(), 12_000);
+    let is_near = |(one, other): (&f32, &f32)| (one - other).abs() < 1e-3;
+    // The filter reaches a little beyond its ends.
+    assert!(part[0][500..11_500].iter().zip(&truth[0][6_500..]).all(is_near));
+
+    for (arguments, says) in [
+        (&["--center", "100M"][..], "--demodulate"),
+        (&["--demodulate", "usb", "--rate", "4k"], "at least 6700 Hz"),
+        (
+            &["--demodulate", "fm", "--to", "udp://127.0.0.1:5000", "--to", "udp://127.0.0.1:5001"],
+            "destinations",
+        ),
+    ] {
+        let said = run(&[&["play", &wide], arguments].concat());
+        assert_eq!(said.status.code(), Some(2), "{}", text(&said.stderr));
+        assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
+    }
+}
