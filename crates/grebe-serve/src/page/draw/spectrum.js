@@ -16,6 +16,7 @@ import { css, mix, packed, rampOf } from "./theme.js";
  * @property {{x: number} | null} pointer in device pixels
  * @property {number} pixelRatio
  * @property {number} right room for the bar of levels
+ * @property {number[] | null} [drawn] the box being drawn: left, right, upper and lower edge as parts
  */
 
 /** Maps places of another zoom to this one. @param {[number, number]} said @param {[number, number]} zoom */
@@ -91,7 +92,7 @@ export class WaterfallView {
   #image = new Image();
 
   /** @param {CanvasRenderingContext2D} ctx @param {SpectrumScene & {shown: import("../data/shown.js").WaterfallShown}} scene */
-  draw(ctx, { picture, shown, theme, zoom, pixelRatio, right }) {
+  draw(ctx, { picture, shown, theme, zoom, pixelRatio, right, drawn }) {
     const area = plotArea(ctx.canvas.width, ctx.canvas.height, pixelRatio, right);
     const pen = new Pen(ctx, pixelRatio);
     ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
@@ -104,17 +105,28 @@ export class WaterfallView {
     if (!waterfall || waterfall.width === 0) return;
     const { width, cells } = waterfall;
     const height = Math.floor(cells.length / width);
-    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, shown.top, theme.is_dark].join(), width, height, (words) => {
+    // A small pane has the highest of several cells per pixel: smoothing would dim a short burst.
+    const across = Math.max(Math.min(width, Math.floor(area.width / (zoom[1] - zoom[0]))), 1);
+    const rows = Math.max(Math.min(height, Math.floor(area.height)), 1);
+    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, shown.top, theme.is_dark, across, rows].join(), across, rows, (words) => {
       const ramp = rampOf(theme);
       const [gap, none] = [packed(mix(theme.plot, theme.gap, 0.35)), packed(theme.plot)];
       for (let at = 0; at < words.length; at += 1) {
-        const level = cells[at];
+        const [x, y] = [at % across, Math.floor(at / across)];
+        let [level, isLost] = [-Infinity, false];
+        for (let row = Math.floor((y * height) / rows); row < Math.floor(((y + 1) * height) / rows); row += 1) {
+          for (let cell = Math.floor((x * width) / across); cell < Math.floor(((x + 1) * width) / across); cell += 1) {
+            const own = cells[row * width + cell];
+            if (own > level) level = own;
+            else if (Number.isNaN(own)) isLost = true;
+          }
+        }
         const part = (level - shown.bottom) / (shown.top - shown.bottom);
-        words[at] = Number.isNaN(level) ? gap : level === -Infinity ? none : ramp[Math.min(Math.max(Math.round(part * 255), 0), 255)];
+        words[at] = level > -Infinity ? ramp[Math.min(Math.max(Math.round(part * 255), 0), 255)] : isLost ? gap : none;
       }
     });
     ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(this.#image.canvas, zoom[0] * width, 0, (zoom[1] - zoom[0]) * width, height, area.x, area.y, area.width, area.height);
+    ctx.drawImage(this.#image.canvas, zoom[0] * across, 0, (zoom[1] - zoom[0]) * across, rows, area.x, area.y, area.width, area.height);
     pen.levels(area, shown.ages, theme);
     for (const [[left, right, top, bottom], words, own] of shown.marks) {
       const color = own ?? theme.cursor;
@@ -123,6 +135,11 @@ export class WaterfallView {
       ctx.strokeStyle = css(color);
       ctx.strokeRect(from, above, Math.max(to - from, 1), Math.max(below - above, 1));
       if (words !== "") pen.text(words, Math.max(from, area.x) + pen.px(4), above + pen.px(8), color, "left");
+    }
+    if (drawn) {
+      const [left, right, top, bottom] = drawn;
+      ctx.strokeStyle = css(theme.cursor);
+      ctx.strokeRect(area.x + left * area.width, area.y + top * area.height, (right - left) * area.width, (bottom - top) * area.height);
     }
   }
 }

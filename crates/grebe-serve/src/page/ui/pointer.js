@@ -235,13 +235,17 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
   element.addEventListener("pointerup", (event) => {
     if (!box || !boxed) return;
     const [what, part, height] = box;
-    box = null;
     const [times, frequencies] = [[height, heightOf(event)], [part, partOf(event)]];
     if (Math.abs(times[1] - times[0]) + Math.abs(frequencies[1] - frequencies[0]) > 0.01) boxed(what, times, frequencies);
   });
   element.addEventListener("contextmenu", (event) => boxed && event.preventDefault());
   element.addEventListener("pointermove", (event) => {
     hovers({ x: (event.clientX - element.getBoundingClientRect().left) * scope.pixelRatio });
+    if (box) {
+      const within = (/** @type {number} */ part) => Math.min(Math.max(part, 0), 1);
+      scope.drawnBox = [box[1], partOf(event), 1 - box[2], 1 - heightOf(event)].map(within);
+      return scope.redraw();
+    }
     const before = down.get(event.pointerId);
     if (before === undefined) return scope.redraw();
     const others = [...down].filter(([id]) => id !== event.pointerId).map(([, part]) => part);
@@ -256,7 +260,13 @@ export function followFrequencies(scope, element, hovers, markers, boxed = null)
       scope.zoomFrequencies([left, left + to - from]);
     }
   });
-  for (const kind of /** @type {const} */ (["pointerup", "pointercancel"])) element.addEventListener(kind, (event) => down.delete(event.pointerId));
+  for (const kind of /** @type {const} */ (["pointerup", "pointercancel"])) {
+    element.addEventListener(kind, (event) => {
+      down.delete(event.pointerId);
+      [box, scope.drawnBox] = [null, null];
+      scope.redraw();
+    });
+  }
   element.addEventListener("pointerleave", () => {
     hovers(null);
     scope.redraw();

@@ -25,6 +25,8 @@ export class Scope {
   pixelRatio = 1;
   /** Place of the pointer over a frequency axis, in device pixels. @type {{x: number} | null} */
   frequencyPointer = null;
+  /** The box being drawn on the waterfall: left, right, upper and lower edge as parts. @type {number[] | null} */
+  drawnBox = null;
   /** URL of the page, for links. */
   pageUrl;
   dialogs;
@@ -246,10 +248,11 @@ export class Scope {
     const isTyping = from instanceof HTMLInputElement || from instanceof HTMLSelectElement;
     const isPress = from instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter");
     const isElsewhere = event.ctrlKey || event.metaKey || event.altKey;
-    const ahead = this.#keys.get(event.key);
+    const key = event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key;
+    const ahead = this.#keys.get(key);
     if (isTyping || isPress || isElsewhere || ahead === undefined || this.dialogs.isOpen) return;
     event.preventDefault();
-    const what = { key: event.key };
+    const what = { key };
     if (ahead === "shorter" || ahead === "longer") this.zoom(what, ahead === "shorter", 0.5);
     else if (ahead === "earlier" || ahead === "later") this.pan(what, ahead === "earlier" ? -0.5 : 0.5);
     else this.do(what);
@@ -307,7 +310,7 @@ export class Scope {
     const scene = { picture, theme, pixelRatio, right, zoom: this.frequencies(), pointer: this.frequencyPointer };
     const { spectrum, waterfall, xy } = this.#frame.panes;
     if (shown.spectrum) drawSpectrum(spectrum.view.context, { ...scene, shown: shown.spectrum });
-    if (shown.waterfall) this.#waterfall.draw(waterfall.view.context, { ...scene, shown: shown.waterfall });
+    if (shown.waterfall) this.#waterfall.draw(waterfall.view.context, { ...scene, shown: shown.waterfall, drawn: this.drawnBox });
     if (shown.xy) this.#xy.draw(xy.view.context, { ...scene, shown: shown.xy });
     if (shown.has_overview) drawOverview(this.#frame.overview.context, { picture, shown, stretch, theme, pixelRatio });
     this.#frame.nameLanes(shown, this.placed);
