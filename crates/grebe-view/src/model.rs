@@ -50,5 +50,6 @@ mod trigger_time;
 mod update;
 pub(crate) mod vertical;
 pub(crate) mod view_model;
+mod waterfall;
 pub(crate) mod widget;
 pub(crate) mod xy;

@@ -101,7 +101,7 @@ pub fn render_pngs(
         model.controls.is_measuring |= png.measure;
         let show = model.controls.show;
         if show.xy {
-            model.xy_size = Some(draw::xy_size(png.width, draw::part_height(show, height)));
+            model.xy_size = Some(draw::pixels(png.width, draw::part_height(show, height)));
         }
         model
     };

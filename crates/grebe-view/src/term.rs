@@ -148,7 +148,6 @@ fn press(models: &mut [ViewModel], active: &mut usize, key: KeyEvent) {
 /// The name of a view that the terminal has no room for.
 fn missing(action: Action) -> Option<&'static str> {
     match action {
-        Action::Waterfall => Some("waterfall"),
         Action::Xy => Some("plot of one channel over another"),
         Action::Channels => Some("channel panel: enter lists the settings"),
         Action::Segments => Some("list of triggers: { and } go from one to the next"),
@@ -173,8 +172,13 @@ fn type_on(model: &mut ViewModel, key: KeyEvent) {
 
 /// The name of a key in the common list of keys.
 fn key_name(key: KeyEvent) -> Option<String> {
+    let has_shift = key.modifiers.contains(KeyModifiers::SHIFT);
     let name = match key.code {
         KeyCode::Char(typed) => return Some(typed.into()),
+        KeyCode::Left if has_shift => "Shift+ArrowLeft",
+        KeyCode::Right if has_shift => "Shift+ArrowRight",
+        KeyCode::Up if has_shift => "Shift+ArrowUp",
+        KeyCode::Down if has_shift => "Shift+ArrowDown",
         KeyCode::Left => "ArrowLeft",
         KeyCode::Right => "ArrowRight",
         KeyCode::Up => "ArrowUp",

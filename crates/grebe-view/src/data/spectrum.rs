@@ -14,7 +14,7 @@ use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
 use held::{Fall, HeldWaterfall};
 pub(crate) use held::{ROW_SIZE_MAX, ROWS, Sampled, WaterfallView, row_cells};
-pub(crate) use row_levels::RowLevels;
+pub(crate) use row_levels::{RowLevels, level_of};
 use transform::Samples;
 pub(crate) use transform::Transform;
 

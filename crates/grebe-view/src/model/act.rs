@@ -1,6 +1,6 @@
 //! Applies a person's actions, or passes them to the part that they concern.
 
-use super::action::{Action, Question};
+use super::action::{Action, Question, Step};
 use super::autoset;
 use super::generator::GeneratorWish;
 use super::segments::Segment;
@@ -41,6 +41,10 @@ impl ViewModel {
             }
             (Action::Find, _) => self.toggle_find_form(),
             (Action::Markers, _) => self.toggle_markers(),
+            (Action::ZoomFrequencies(step), _) => {
+                self.zoom_spectrum(if step == Step::Up { 0.5 } else { 2.0 }, 0.5);
+            }
+            (Action::PanFrequencies(part), _) => self.pan_spectrum(part),
             (Action::MoveMarker(which, to), _) => self.move_marker(which, to),
             (Action::Ask(question), _) => self.ask(question),
             (Action::Annotate, _) => self.annotate_between_cursors(),

@@ -113,6 +113,10 @@ pub(crate) enum Action {
     Find,
     /// Toggles both markers of the spectrum.
     Markers,
+    /// Zooms the frequency axis around its middle.
+    ZoomFrequencies(Step),
+    /// Moves the frequency axis by a part of the visible range.
+    PanFrequencies(f64),
     /// Moves marker A (0) or B (1).
     MoveMarker(usize, ToPeak),
     /// Toggles the marks at the fundamental of the selected channel's spectrum and its harmonics.
@@ -174,6 +178,8 @@ pub(crate) enum BoxDeed {
     Annotate,
     /// Saves it as a recording.
     Cut,
+    /// Searches the history for bursts in its band that last about as long.
+    FindLike,
     Remove,
 }
 

@@ -216,6 +216,9 @@ impl ViewModel {
         } else {
             self.controls.time.show_at(picture, first + length / 2.0);
         }
+        if let (Some(low), Some(high)) = (annotation.lower_edge_hz, annotation.upper_edge_hz) {
+            self.show_band(low, high);
+        }
         self.open.annotations.chosen = Some(annotation);
         self.seen.hud_made_ns = 0;
     }

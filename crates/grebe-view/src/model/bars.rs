@@ -79,6 +79,7 @@ pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
             deed("snap", "box to the burst under it", BoxDeed::Snap),
             deed("annotate", "annotate the box  (F2)", BoxDeed::Annotate),
             deed("cut", "save the box as a recording", BoxDeed::Cut),
+            deed("find like", "search for bursts in its band that last about as long", BoxDeed::FindLike),
             deed("no box", "remove the box  (esc)", BoxDeed::Remove),
         ]
     });

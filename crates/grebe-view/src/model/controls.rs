@@ -224,6 +224,8 @@ impl Controls {
             | Action::Markers
             | Action::Find
             | Action::LevelsAuto
+            | Action::ZoomFrequencies(_)
+            | Action::PanFrequencies(_)
             | Action::MoveMarker(..)
             | Action::Segment(_)
             | Action::Pin

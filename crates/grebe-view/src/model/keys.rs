@@ -340,6 +340,16 @@ const KEYS: [KeyGroup; 7] = [
                 &[("`", Action::Markers), ("\\", Action::Choices(Setting::Marker)), ("#", Action::Harmonics)],
             ),
             line(
+                "\u{21e7}\u{2191} \u{2193} \u{2190} \u{2192}",
+                "shift: zoom, move the frequencies",
+                &[
+                    ("Shift+ArrowUp", Action::ZoomFrequencies(Step::Up)),
+                    ("Shift+ArrowDown", Action::ZoomFrequencies(Step::Down)),
+                    ("Shift+ArrowLeft", Action::PanFrequencies(-0.25)),
+                    ("Shift+ArrowRight", Action::PanFrequencies(0.25)),
+                ],
+            ),
+            line(
                 "F6  F7",
                 "box on the waterfall; mean levels",
                 &[("F6", Action::Choices(Setting::Box)), ("F7", Action::Detector)],

@@ -2,7 +2,7 @@
 
 use grebe_scope::{Column, Coverage, Engineering, Ticks};
 
-use crate::data::spectrum::{ChannelSpectrum, ROW_SIZE_MAX, band, floor_dbfs};
+use crate::data::spectrum::{ChannelSpectrum, band, floor_dbfs};
 use crate::model::levels::level_words;
 use crate::model::readout::Row;
 use crate::model::vertical::ValueRange;
@@ -92,44 +92,6 @@ impl ViewModel {
         }
     }
 
-    /// On the time axis of the lanes: the start of the waterfall's last row and the end of its first.
-    pub(crate) fn waterfall_times(&self) -> Option<ValueRange> {
-        let waterfall = self.seen.picture.spectrum.as_ref()?.waterfall.as_ref()?;
-        let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
-        // Rows are aligned to multiples of their length; the first contains the newest sample.
-        let row = waterfall.span_samples / rows as f64;
-        let newest =
-            (self.seen.picture.right_index().min(self.seen.picture.next_index as f64) / row).ceil() * row;
-        let rate = self.seen.picture.rate_or_one();
-        let top = (newest - self.controls.time.reference(&self.seen.picture)) / rate;
-        Some(ValueRange { bottom: top - waterfall.span_samples / rate, top })
-    }
-
-    /// Notes about the waterfall's levels: the number of transforms in them, and the missing part.
-    pub(crate) fn waterfall_words(&self) -> Option<String> {
-        let view = self.seen.picture.spectrum.as_ref()?;
-        let waterfall = view.waterfall.as_ref()?;
-        let rows = waterfall.cells.chunks_exact(waterfall.width.max(1));
-        let (count, is_missing) =
-            (rows.len(), |row: &[f32]| row.iter().all(|level| *level == f32::NEG_INFINITY));
-        let missing = rows.rev().take_while(|row| is_missing(row)).count();
-        // Until there are enough samples for a transform, nothing is missing.
-        let row = waterfall.span_samples / count.max(1) as f64;
-        let right = self.seen.picture.right_index().min(self.seen.picture.next_index as f64);
-        let first = self.seen.picture.oldest_index as f64 + view.transform_size().min(ROW_SIZE_MAX) as f64;
-        let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
-        let missing = (missing + there).saturating_sub(count);
-        let not_held = (missing > 0).then(|| {
-            format!(
-                "the oldest {} %: single samples are no longer in memory",
-                (missing * 100).div_ceil(count)
-            )
-        });
-        let words: Vec<String> =
-            waterfall.words(view.settings.detector).into_iter().chain(not_held).collect();
-        (!words.is_empty()).then(|| words.join("; "))
-    }
-
     /// Place of a frequency (a part of the rate) in the visible part of the spectrum: 0.0 left edge, 1.0 right edge.
     pub(crate) fn part_of_cycles(&self, cycles: f64) -> f64 {
         let (low, high) = self.frequencies().band;
@@ -153,32 +115,6 @@ impl ViewModel {
         }
         // The first harmonic of a full-scale square wave lies 2.1 dB above a sine's.
         ValueRange { bottom: *bottom, top: 6.0 }
-    }
-
-    /// The levels of the waterfall's colours: fixed, or from a little below its noise floor to its highest level.
-    pub(crate) fn waterfall_range(&mut self) -> ValueRange {
-        let view = self.seen.picture.spectrum.clone();
-        let waterfall = view.as_ref().and_then(|view| view.waterfall.as_ref());
-        let (number, seen) = self.controls.levels_seen;
-        if let Some(waterfall) = waterfall.filter(|waterfall| waterfall.number != number) {
-            let levels: Vec<f32> = waterfall.cells.iter().copied().filter(|db| db.is_finite()).collect();
-            let highest = levels.iter().copied().fold(f32::MIN, f32::max);
-            let step = |db: f64| (db / LEVEL_STEP_DB).floor() * LEVEL_STEP_DB;
-            let bottom = step(f64::from(floor_dbfs(&levels)) - 3.0).clamp(-190.0, 0.0);
-            let top = (step(f64::from(highest)) + LEVEL_STEP_DB).max(bottom + LEVELS_DB_MIN);
-            // Extend at once, but shrink only by two steps, so that small changes keep the colours.
-            let stays = |wanted: f64, now: f64| (0.0..2.0 * LEVEL_STEP_DB).contains(&(wanted - now));
-            let is_first = number == 0;
-            let keep = |stays: bool, now: f64, wanted: f64| if stays && !is_first { now } else { wanted };
-            if !levels.is_empty() {
-                let range = ValueRange {
-                    bottom: keep(stays(bottom, seen.bottom), seen.bottom, bottom),
-                    top: keep(stays(-top, -seen.top), seen.top, top),
-                };
-                self.controls.levels_seen = (waterfall.number, range);
-            }
-        }
-        self.controls.levels.unwrap_or(self.controls.levels_seen.1)
     }
 
     /// The transform's settings: `8192 samples, Hann, 3.05 kHz a line`.
@@ -256,6 +192,20 @@ impl ViewModel {
         self.controls.spectrum_zoom = (from, from + width);
     }
 
+    /// Moves the frequency axis to a band that is not wholly visible, and widens it if necessary.
+    pub(super) fn show_band(&mut self, low: f64, high: f64) {
+        let axis = self.frequencies();
+        let (first, last) = (axis.at(0.0), axis.at(1.0));
+        let [low, high] = [low, high].map(|frequency| (frequency - first) / (last - first));
+        let (from, to) = self.controls.spectrum_zoom;
+        if low >= from && high <= to {
+            return;
+        }
+        let width = ((high - low) * 1.25).max(to - from).min(1.0);
+        let from = ((low + high - width) / 2.0).clamp(0.0, 1.0 - width);
+        self.controls.spectrum_zoom = (from, from + width);
+    }
+
     /// Moves the frequency axis by a part of the visible range.
     pub(crate) fn pan_spectrum(&mut self, part: f64) {
         let (from, to) = self.controls.spectrum_zoom;
@@ -264,10 +214,6 @@ impl ViewModel {
         self.controls.spectrum_zoom = (from, from + width);
     }
 }
-
-const LEVEL_STEP_DB: f64 = 5.0;
-/// A smaller range would show noise in all colours.
-const LEVELS_DB_MIN: f64 = 30.0;
 
 /// Converts a part of a spectrum to columns: extremes if a column has many lines, interpolated if it has few.
 fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column<f32>> {
@@ -294,95 +240,6 @@ fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Co
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    use crate::data::feed::ScopeFeed;
-    use crate::data::status::SourceStatus;
-    use crate::model::action::Action;
-    use crate::model::fields::Field;
-    use crate::model::options::ViewOptions;
-    use crate::testing::batch;
-
-    /// Four seconds at 16,384 Hz with a burst at 3 s; the trigger is at the right edge or in the middle.
-    fn model() -> ViewModel {
-        let (mut feed, link) = ScopeFeed::new(4 << 20);
-        let value = |_: usize, index: u64| {
-            let is_burst = (49_152..49_664).contains(&index);
-            if is_burst { ((index as f64 * 0.6).sin() * 16_384.0) as i16 } else { 0 }
-        };
-        for block in 0..256 {
-            feed.ingest(&batch(block * 256, 1, 256, 16_384.0, value)).unwrap();
-        }
-        feed.finish();
-        let mut options = ViewOptions::new(SourceStatus::default);
-        (options.initial.spectrum, options.initial.span) = (true, Some(4.0));
-        let mut model = ViewModel::new(link, options, crate::png::encode);
-        model.act(Action::Waterfall);
-        model
-    }
-
-    #[test]
-    fn a_burst_stands_at_one_time_in_the_lanes_and_in_the_waterfall() {
-        let mut model = model();
-        for is_held in [false, true] {
-            if is_held {
-                // Time counts from another zero: half a second before the burst.
-                let picture = model.seen.picture.clone();
-                model.controls.time.hold_trigger(&picture, 40_960.0, 0.6);
-            }
-            for _ in 0..3 {
-                model.request(400);
-                model.refresh();
-            }
-            let lane = &model.seen.picture.lanes[0].columns;
-            let loud: Vec<usize> = (0..lane.len()).filter(|at| lane[*at].max > 1000.0).collect();
-            let (start, end, _) = model.axis();
-            let column = (end - start) / lane.len() as f64;
-            let lane_at = start + (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * column;
-            let times = model.waterfall_times().unwrap();
-            let waterfall = model.seen.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
-            let rows = waterfall.cells.chunks_exact(waterfall.width);
-            let count = rows.len() as f64;
-            let loud: Vec<usize> = rows
-                .enumerate()
-                .filter(|(_, row)| row.iter().any(|level| *level > -30.0))
-                .map(|(at, _)| at)
-                .collect();
-            let row = times.height() / count;
-            let row_at = times.top - (loud[0] + loud[loud.len() - 1] + 1) as f64 / 2.0 * row;
-            // The rows before and after contain a part of it.
-            assert!((lane_at - row_at).abs() <= 4.0 * row, "{is_held}: {lane_at} s and {row_at} s");
-            let expected = if is_held { 0.5156 } else { -0.984 };
-            assert!((lane_at - expected).abs() < 0.05, "{is_held}: {lane_at}");
-        }
-    }
-
-    #[test]
-    fn levels_of_the_waterfall_follow_its_noise_floor_until_they_are_set() {
-        let mut model = model();
-        for _ in 0..3 {
-            model.request(400);
-            model.refresh();
-        }
-        let auto = model.waterfall_range();
-        let waterfall = model.seen.picture.spectrum.as_ref().unwrap().waterfall.clone().unwrap();
-        let levels: Vec<f32> = waterfall.cells.iter().copied().filter(|db| db.is_finite()).collect();
-        let highest = f64::from(levels.iter().copied().fold(f32::MIN, f32::max));
-        assert!(auto.top >= highest && auto.top <= highest + 5.0, "{auto:?} {highest}");
-        let floor = f64::from(floor_dbfs(&levels)).max(-190.0);
-        assert!(auto.bottom <= floor && auto.bottom >= floor - 10.0, "{auto:?} {floor}");
-        assert_eq!(model.waterfall_range(), auto);
-        model.set_field(Field::LevelBottom, "-80").unwrap();
-        assert!(model.set_field(Field::LevelTop, "-79.5 dB").is_err());
-        model.set_field(Field::LevelTop, "-20 dB").unwrap();
-        assert_eq!(model.waterfall_range(), ValueRange { bottom: -80.0, top: -20.0 });
-        assert_eq!(model.field_text(Field::LevelBottom), "-80 dBFS");
-        model.set_field(Field::LevelTop, "-10 dBFS").unwrap();
-        assert_eq!(model.field_text(Field::LevelTop), "-10 dBFS");
-        model.act(Action::LevelsAuto);
-        assert_eq!(model.waterfall_range(), auto);
-        model.act(Action::LevelsAuto);
-        assert_eq!(model.controls.levels, Some(auto), "what was seen stays");
-    }
 
     #[test]
     fn a_narrow_tone_is_seen_at_every_zoom() {

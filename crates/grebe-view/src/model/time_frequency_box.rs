@@ -135,10 +135,21 @@ impl ViewModel {
         (title, vec![Row { lane: Some(self.channel_lane(self.selected().channel)), cells }])
     }
 
+    /// Searches for bursts in the band of the box, of half to twice its duration.
+    fn find_like_box(&mut self) {
+        let Some([start, end, low, high]) = self.box_place() else {
+            return self.say("a search needs the sample rate of the stream".into());
+        };
+        let (longer, shorter) = ((end - start) / 2.0, (end - start) * 2.0);
+        let [low, high] = [low, high].map(hertz);
+        let words = format!("burst --band {low},{high} --longer {longer:.9}s --shorter {shorter:.9}s");
+        let told = self.begin_find(&words);
+        self.say_refusal(told);
+    }
+
     /// The command that cuts the box out of the recording.
     pub(crate) fn box_command(&self) -> Option<String> {
         let [start, end, low, high] = self.box_place()?;
-        let hertz = |hertz: f64| Engineering::new(hertz, "").digits(12).to_string().replace(' ', "");
         let second =
             |second: f64| format!("{second:.9}").trim_end_matches('0').trim_end_matches('.').to_owned();
         let status = (self.options.status)();
@@ -182,8 +193,14 @@ impl ViewModel {
             BoxDeed::Snap => self.snap_box(),
             BoxDeed::Annotate => drop(self.annotate_box()),
             BoxDeed::Cut => self.begin_save(SaveWhat::Box),
+            BoxDeed::FindLike => self.find_like_box(),
         }
     }
+}
+
+/// A frequency as in a command: `433.92M`.
+fn hertz(hertz: f64) -> String {
+    Engineering::new(hertz, "").digits(12).to_string().replace(' ', "")
 }
 
 /// A path as a word of a shell.
@@ -199,11 +216,12 @@ fn quoted(path: &str) -> String {
 /// Columns of the box's numbers; the first has a title of its own.
 pub(crate) const BOX_COLUMNS: [&str; 9] =
     ["duration", "centre", "bandwidth", "power", "peak", "at", "SNR", "occupied 99 %", "cut by"];
-const DEEDS: [(&str, BoxDeed); 5] = [
+const DEEDS: [(&str, BoxDeed); 6] = [
     ("new, between the cursors and markers", BoxDeed::BetweenMarks),
     ("snap to the burst under it", BoxDeed::Snap),
     ("annotate it  (F2)", BoxDeed::Annotate),
     ("cut it into a recording", BoxDeed::Cut),
+    ("find the like", BoxDeed::FindLike),
     ("remove it  (esc)", BoxDeed::Remove),
 ];
 const NOTHING: &str = "\u{2013}";

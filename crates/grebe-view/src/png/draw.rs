@@ -220,16 +220,13 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     let theme = model.controls.theme.colors();
     let range = model.waterfall_range();
     let (start, end, unit, _) = model.spectrum_axis(10);
-    let mut cells = Vec::new();
-    let (mut columns, mut name, mut color) = (1, String::new(), theme.text);
     let words = model.waterfall_words();
-    if let Some(waterfall) = model.seen.picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()) {
-        let bright = |&db: &f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
-        cells = waterfall.cells.iter().map(|db| if db.is_nan() { f32::NAN } else { bright(db) }).collect();
-        columns = waterfall.width;
-        name = model.channel_label(waterfall.channel);
-        color = channel_color(model, waterfall.channel, &theme);
-    }
+    let channel = model.selected().channel;
+    let (name, color) = (model.channel_label(channel), channel_color(model, channel, &theme));
+    let (columns, rows) = pixels(size.width - levels_width(model), size.height);
+    let bright = |db: f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
+    let levels = model.waterfall_pixels((columns, rows)).unwrap_or_default().into_iter();
+    let mut cells: Vec<f32> = levels.map(|db| if db.is_nan() { f32::NAN } else { bright(db) }).collect();
     let times = model.waterfall_times().unwrap_or(ValueRange { bottom: 0.0, top: 0.0 });
     let marks = model.waterfall_marks();
     marks.iter().for_each(|mark| outline(&mut cells, columns, mark));
@@ -280,7 +277,7 @@ fn outline(cells: &mut [f32], columns: usize, mark: &WaterfallMark) {
 /// Draws one lane over another, as wide as the other plots. Its axes extend so that circles are round.
 fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     let theme = model.controls.theme.colors();
-    let [x, y] = model.xy_axes(model.xy_size.unwrap_or(xy_size(size.width, size.height)));
+    let [x, y] = model.xy_axes(model.xy_size.unwrap_or(pixels(size.width, size.height)));
     let mut cells = Vec::new();
     let mut columns = 1;
     if let Some(view) = &model.seen.picture.xy {
@@ -302,15 +299,15 @@ fn draw_xy(model: &ViewModel, size: Size) -> Result<raster::Image, Error> {
     Ok(picture.draw()?)
 }
 
-/// Cells of an X-Y plot in a part of a picture.
-pub(super) fn xy_size(width: u32, height: u32) -> (usize, usize) {
-    (raster::plot_columns(width), (height.saturating_sub(XY_FRAME) as usize).max(1))
+/// Pixels of the plot in a part of a picture.
+pub(super) fn pixels(width: u32, height: u32) -> (usize, usize) {
+    (raster::plot_columns(width), (height.saturating_sub(FRAME) as usize).max(1))
 }
 
 /// Maximum names of boxes above a waterfall.
 const NAMES_MAX: usize = 8;
 /// Pixels above and below the plot of a part.
-const XY_FRAME: u32 = 56;
+const FRAME: u32 = 56;
 
 /// The colour of a whole channel.
 fn channel_color(model: &ViewModel, channel: usize, theme: &Theme) -> raster::Color {

@@ -3,6 +3,7 @@
 mod dots;
 mod help;
 mod tables;
+mod waterfall;
 
 use grebe_scope::Ticks;
 use grebe_scope::raster::{Color as ScopeColor, Theme};
@@ -399,14 +400,22 @@ impl Widget for &mut ScopeScreen<'_> {
         let table = self.page_of(table, usize::from(below));
         let lanes = Rect { y: area.y + 2, height: area.height - 4 - below, ..area };
         let count = self.model.seen.picture.lanes.len() as u16;
-        let has_spectrum = self.model.controls.show.spectrum && lanes.height >= 10 && count > 0;
-        let below_lanes = if has_spectrum { lanes.height * 2 / 5 } else { 0 };
-        let traces = Rect { height: lanes.height - below_lanes, ..lanes };
+        let show = self.model.controls.show;
+        let has = |is_shown: bool| is_shown && lanes.height >= 10 && count > 0;
+        let [spectrum, waterfall] = match (has(show.spectrum), has(show.waterfall)) {
+            (true, true) => [lanes.height / 4, lanes.height * 2 / 5],
+            (has_spectrum, false) => [if has_spectrum { lanes.height * 2 / 5 } else { 0 }, 0],
+            (false, true) => [0, lanes.height * 3 / 5],
+        };
+        let traces = Rect { height: lanes.height - spectrum - waterfall, ..lanes };
         self.lanes(traces, buf);
-        if has_spectrum {
-            // The time axis lies above the spectrum, its own axis below.
-            let spectrum = Rect { y: traces.bottom() + 1, height: below_lanes, ..lanes };
-            self.spectrum(spectrum, buf);
+        // The time axis lies above the spectrum, its own axis below.
+        let y = traces.bottom() + 1;
+        if spectrum > 0 {
+            self.spectrum(Rect { y, height: spectrum, ..lanes }, buf);
+        }
+        if waterfall > 0 {
+            self.waterfall(Rect { y: y + spectrum, height: waterfall, ..lanes }, buf);
         }
         if count == 0 {
             let lines: Vec<Line<'_>> = self.model.empty_lines().into_iter().map(Line::from).collect();

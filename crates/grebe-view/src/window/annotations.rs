@@ -58,8 +58,9 @@ impl ScopePanes {
         }
     }
 
-    /// Draws a box on the waterfall with shift or the right button, or with ctrl to be annotated at once.
-    pub(super) fn draw_on_waterfall(&mut self, ui: &egui::Ui, plot: Rect) {
+    /// Draws a box on the waterfall with shift or the right button, or with ctrl to be annotated at once. Returns it until the
+    /// pointer is released.
+    pub(super) fn draw_on_waterfall(&mut self, ui: &egui::Ui, plot: Rect) -> Option<Rect> {
         let (origin, at, is_down, is_meant, is_annotated) = ui.input(|input| {
             let is_second = input.pointer.button_down(egui::PointerButton::Secondary);
             let (shift, ctrl) = (input.modifiers.shift, input.modifiers.command);
@@ -71,12 +72,10 @@ impl ScopePanes {
             self.waterfall_box = origin.filter(|origin| is_meant && plot.contains(*origin));
             self.is_box_annotated = is_annotated;
         }
-        let (Some(began), Some(at)) = (self.waterfall_box, at) else { return };
+        let (Some(began), Some(at)) = (self.waterfall_box, at) else { return None };
         let drawn = Rect::from_two_pos(began, plot.clamp(at));
         if is_down {
-            let color = color32(self.theme().cursor);
-            ui.painter().rect_stroke(drawn, 0.0, Stroke::new(1.0, color), StrokeKind::Inside);
-            return;
+            return Some(drawn);
         }
         self.waterfall_box = None;
         if drawn.width() >= SIDE_MIN || drawn.height() >= SIDE_MIN {
@@ -89,6 +88,7 @@ impl ScopePanes {
             let is_annotated = self.is_box_annotated;
             self.model.act(if is_annotated { Action::AnnotatePart(part) } else { Action::DrawBox(part) });
         }
+        None
     }
 }
 

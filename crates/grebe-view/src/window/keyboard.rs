@@ -19,7 +19,7 @@ impl ScopePanes {
                     (*key == egui::Key::Escape).then_some(Action::Back)
                 }
                 egui::Event::Key { key, pressed: true, modifiers, .. } => {
-                    let named = key_name(*key).and_then(|name| key_action(name, has_list));
+                    let named = key_name(*key, modifiers.shift).and_then(|name| key_action(name, has_list));
                     let quits = is_quit(*key, *modifiers).then_some(Action::Quit);
                     quits.or(named).filter(|_| !is_focused)
                 }
@@ -96,8 +96,12 @@ fn columns<'a>(groups: &'a [&'a KeyGroup], width: f32) -> Vec<&'a [&'a KeyGroup]
 }
 
 /// The name of a key that types no character, as in the list of keys.
-fn key_name(key: egui::Key) -> Option<&'static str> {
+fn key_name(key: egui::Key, has_shift: bool) -> Option<&'static str> {
     Some(match key {
+        egui::Key::ArrowLeft if has_shift => "Shift+ArrowLeft",
+        egui::Key::ArrowRight if has_shift => "Shift+ArrowRight",
+        egui::Key::ArrowUp if has_shift => "Shift+ArrowUp",
+        egui::Key::ArrowDown if has_shift => "Shift+ArrowDown",
         egui::Key::Space => " ",
         egui::Key::ArrowLeft => "ArrowLeft",
         egui::Key::ArrowRight => "ArrowRight",

@@ -28,7 +28,7 @@ pub(super) struct ScopePanes {
     /// `None` while it is being drawn.
     pub(super) layout: Option<Layout>,
     /// The waterfall's texture, with its number, levels and theme.
-    pub(super) waterfall: Option<((u64, ValueRange, ThemeChoice), TextureHandle)>,
+    pub(super) waterfall: Option<(WaterfallKey, TextureHandle)>,
     /// The texture of the X-Y plot, with its number and theme.
     pub(super) xy_texture: Option<((u64, ThemeChoice), TextureHandle)>,
     /// The textures of the densities, and the number of their view.
@@ -73,6 +73,16 @@ pub(super) struct ScopePanes {
     pub(super) typed: Option<(egui::Id, String)>,
     /// The theme that egui was last styled for.
     pub(super) styled: Option<ThemeChoice>,
+}
+
+/// The waterfall of a texture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct WaterfallKey {
+    pub(super) number: u64,
+    pub(super) range: ValueRange,
+    pub(super) theme: ThemeChoice,
+    pub(super) zoom: (f64, f64),
+    pub(super) size: (usize, usize),
 }
 
 impl ScopePanes {

@@ -11,9 +11,9 @@ use super::labels::{
 use super::lanes::{Lane, LanePainter, color32};
 use super::layout::Pane;
 use super::marks::{GRIP, line};
-use super::panes::ScopePanes;
+use super::panes::{ScopePanes, WaterfallKey};
 use super::quads;
-use crate::data::spectrum::WaterfallView;
+use crate::data::spectrum::ROWS;
 use crate::model::bars;
 use crate::model::levels::{LEVEL_UNIT, level_words};
 use crate::model::spectra::SpectrumTrace;
@@ -196,21 +196,22 @@ impl ScopePanes {
             return response;
         }
         let theme = self.theme();
-        self.draw_on_waterfall(ui, plot);
+        let drawn = self.draw_on_waterfall(ui, plot);
         self.frequency_pointer(ui, area, plot, "waterfall");
         let (start, end, unit, ticks) =
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.model.waterfall_range();
-        let view = self.model.seen.picture.spectrum.clone();
-        if let Some(waterfall) = view.as_ref().and_then(|view| view.waterfall.as_ref()) {
-            self.upload_waterfall(ui.ctx(), waterfall.number, waterfall, range);
-            if let Some((_, texture)) = &self.waterfall {
-                let (from, to) = self.model.controls.spectrum_zoom;
-                let uv = Rect::from_min_max(pos2(from as f32, 0.0), pos2(to as f32, 1.0));
-                ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
-            }
+        let pixels = (plot.size() * ui.ctx().pixels_per_point()).round();
+        self.upload_waterfall(ui.ctx(), (pixels.x as usize, (pixels.y as usize).min(ROWS)), range);
+        if let Some((_, texture)) = &self.waterfall {
+            let uv = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
+            ui.painter().image(texture.id(), plot, uv, Color32::WHITE);
         }
         self.waterfall_annotations(ui, plot);
+        if let Some(drawn) = drawn {
+            let stroke = egui::Stroke::new(1.0, color32(theme.cursor));
+            ui.painter().rect_stroke(drawn, 0.0, stroke, egui::StrokeKind::Inside);
+        }
         if let Some(times) = self.model.waterfall_times() {
             let unit = self.model.seen.picture.axis_unit();
             let most = (plot.height() / 24.0).clamp(3.0, 6.0) as u32;
@@ -247,30 +248,26 @@ impl ScopePanes {
         Rect::from_min_max(area.min + vec2(self.gutter, 2.0), area.max - vec2(12.0 + bar, AXIS_HEIGHT))
     }
 
-    /// Makes a texture of the cells, if they or the levels of their colours changed.
-    fn upload_waterfall(
-        &mut self,
-        ctx: &egui::Context,
-        number: u64,
-        waterfall: &WaterfallView,
-        range: ValueRange,
-    ) {
-        let choice = self.model.controls.theme;
-        let key = (number, range, choice);
+    /// Makes a texture of the visible cells, if they, their place or the levels of their colours changed.
+    fn upload_waterfall(&mut self, ctx: &egui::Context, size: (usize, usize), range: ValueRange) {
+        let view = self.model.seen.picture.spectrum.as_ref();
+        let Some(number) = view.and_then(|view| Some(view.waterfall.as_ref()?.number)) else { return };
+        let controls = &self.model.controls;
+        let key = WaterfallKey { number, range, theme: controls.theme, zoom: controls.spectrum_zoom, size };
         if self.waterfall.as_ref().is_some_and(|(shown, _)| *shown == key) {
             return;
         }
+        let Some(levels) = self.model.waterfall_pixels(size) else { return };
         let lost = color32(self.theme().gap).gamma_multiply(0.35);
         let ramp = ramp(&self.theme());
-        let pixels = waterfall.cells.iter().map(|&db| match db.is_nan() {
+        let pixels = levels.into_iter().map(|db| match db.is_nan() {
             true => lost,
             false => {
                 let part = ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0);
                 ramp[(part * 255.0) as usize]
             }
         });
-        let rows = waterfall.cells.len() / waterfall.width.max(1);
-        let image = ColorImage::new([waterfall.width, rows], pixels.collect());
+        let image = ColorImage::new([size.0, size.1], pixels.collect());
         match &mut self.waterfall {
             Some((shown, texture)) => {
                 texture.set(image, TextureOptions::NEAREST);

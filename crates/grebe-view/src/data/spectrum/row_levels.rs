@@ -32,11 +32,7 @@ impl RowLevels {
             let own = lines[from..to.max(from + 1)].iter().map(|level| level + offset_db);
             match self.detector {
                 Detector::Highest => *cell = cell.max(f64::from(own.fold(f32::NEG_INFINITY, f32::max))),
-                Detector::Mean => {
-                    let count = own.len() as f32;
-                    let power: f32 = own.map(power).filter(|power| power.is_finite()).sum();
-                    *cell += f64::from(power / count);
-                }
+                Detector::Mean => *cell += f64::from(mean_power(own)),
             }
         }
         self.spectra += 1;
@@ -76,6 +72,21 @@ fn joined(detector: Detector, one: f64, other: f64) -> f64 {
         Detector::Highest => one.max(other),
         Detector::Mean => one + other,
     }
+}
+
+/// One level for several.
+pub(crate) fn level_of(detector: Detector, levels: impl Iterator<Item = f32>) -> f32 {
+    match detector {
+        Detector::Highest => levels.fold(f32::NEG_INFINITY, f32::max),
+        Detector::Mean => 10.0 * mean_power(levels).log10(),
+    }
+}
+
+/// A level that is not a number counts as no power.
+fn mean_power(levels: impl Iterator<Item = f32>) -> f32 {
+    let powers = levels.map(power).map(|power| if power.is_finite() { power } else { 0.0 });
+    let (sum, count) = powers.fold((0.0, 0.0f32), |(sum, count), power| (sum + power, count + 1.0));
+    sum / count.max(1.0)
 }
 
 fn power(db: f32) -> f32 {

@@ -163,6 +163,18 @@ fn a_box_on_the_waterfall_has_its_times_and_frequencies() {
     let mark = model.waterfall_marks().into_iter().find(|mark| mark.is_chosen).unwrap();
     assert!((mark.rows[0], mark.parts[0], mark.parts[1]) == (mark.rows[0].max(0.0), 0.25, 0.75), "{mark:?}");
     assert!(mark.rows[0] < 0.01 && (mark.rows[1] - 0.5).abs() < 0.01, "{mark:?}");
+
+    // From elsewhere, the table leads to its frequencies, too.
+    model.controls.spectrum_zoom = (0.9, 1.0);
+    model.act(Action::Annotations);
+    look(&mut model);
+    let list = model.annotation_list().unwrap();
+    let place = list.rows.iter().position(|row| row.label.as_deref() == Some("box")).unwrap();
+    model.press(crate::model::widget::Press::Annotation(place));
+    let (from, to) = model.controls.spectrum_zoom;
+    assert!((from - 0.1875).abs() < 1e-9 && (to - 0.8125).abs() < 1e-9, "{from} {to}");
+    model.press(crate::model::widget::Press::Annotation(place));
+    assert_eq!(model.controls.spectrum_zoom, (from, to), "it is visible");
 }
 
 #[test]

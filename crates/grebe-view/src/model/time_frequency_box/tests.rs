@@ -116,6 +116,24 @@ fn a_box_is_made_by_keys_and_removed_by_escape_after_what_is_open() {
 }
 
 #[test]
+fn the_like_of_a_box_is_sought_by_band_and_duration() {
+    use crate::data::finding::{Finder, Finding};
+    let mut of = options();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let asks = asked.clone();
+    of.finder = Some(Finder::new(move |sought| {
+        asks.lock().unwrap().push(sought.words);
+        Finding::begin().1
+    }));
+    of.initial.time_frequency_box = Some([0.45, 0.6, 10e3, 30e3]);
+    let mut model = model(of);
+    model.act(Action::Box(BoxDeed::FindLike));
+    let words = "burst --band 10k,30k --longer 0.075000000s --shorter 0.300000000s";
+    assert_eq!(*asked.lock().unwrap(), [words]);
+    assert_eq!(model.open.found.as_ref().unwrap().words, words);
+}
+
+#[test]
 fn paths_are_words_of_a_shell() {
     for (path, word) in
         [("file:/a/b.wav", "/a/b.wav"), ("it's.wav", r"'it'\''s.wav'"), ("x.cu8?rate=1M", "'x.cu8?rate=1M'")]
