@@ -356,4 +356,36 @@ mod tests {
             commands.extend(command.get_subcommands().filter(|it| !it.is_hide_set()).cloned());
         }
     }
+    /// The lines of a page's blocks that run grebe, without comments, pipes and redirections.
+    fn lines_of(page: &str) -> impl Iterator<Item = &str> {
+        let blocks = page.split("\n```").skip(1).step_by(2);
+        let blocks = blocks.filter_map(|block| block.split_once('\n'));
+        let is_shell =
+            |(kind, text): &(&str, &str)| *kind == "sh" || kind.is_empty() && text.starts_with("grebe ");
+        let lines = blocks.filter(is_shell).flat_map(|(_, text)| text.lines());
+        let ends = [" #", " | ", " > ", " 2> ", " &"];
+        lines
+            .filter(|line| line.starts_with("grebe "))
+            .map(move |line| ends.iter().fold(line, |line, end| line.split(end).next().unwrap_or(line)))
+    }
+
+    #[test]
+    fn every_command_of_the_pages_is_valid() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for path in
+            docs.chain([root.join("README.md")]).filter(|path| path.extension().is_some_and(|it| it == "md"))
+        {
+            for line in lines_of(&std::fs::read_to_string(&path).unwrap()) {
+                count += 1;
+                let words = crate::generator::split(line).unwrap();
+                let Err(error) = Cli::try_parse_from(words) else { continue };
+                // Files of the reader are not here.
+                let is_missing = error.to_string().contains("file not found");
+                assert!(is_missing || !error.use_stderr(), "{}: {line}: {error}", path.display());
+            }
+        }
+        assert!(count > 150, "{count}");
+    }
 }

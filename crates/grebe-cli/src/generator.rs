@@ -58,7 +58,7 @@ impl Recipe {
 }
 
 /// Splits words at spaces, except between quotation marks.
-fn split(text: &str) -> Result<Vec<String>> {
+pub(crate) fn split(text: &str) -> Result<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in text.chars() {
         match (c, quote) {

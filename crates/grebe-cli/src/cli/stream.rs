@@ -85,7 +85,7 @@ pub(crate) struct Sg {
     /// sine, square, triangle, saw, chirp, noise, gaussian, two_tone or qpsk.
     #[arg(long, value_name = "WAVE|FILE", default_value = "sine", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) wave: Vec<String>,
-    /// Frequency in Hz, one value or one per channel [default: rate / 2500, then doubled].
+    /// Frequency in Hz, one value or one per channel [default: rate / 2500, doubled].
     #[arg(long, value_name = "HZ", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) frequency: Vec<FrequencyHz>,
     /// Centre frequency to state in Hz: 433.92M; the samples stay the same.
@@ -109,7 +109,7 @@ pub(crate) struct Sg {
     /// Phase in degrees, one value or one per channel.
     #[arg(long, value_name = "DEG", value_delimiter = ',', allow_hyphen_values = true, help_heading = SIGNAL)]
     pub(crate) phase: Vec<f64>,
-    /// Amplitude as a fraction of full scale, one value or one per channel [default: 0.8].
+    /// Amplitude, 0 to 1 of full scale, one value or one per channel [default: 0.8].
     #[arg(long, value_name = "0..1", value_delimiter = ',', help_heading = SIGNAL)]
     pub(crate) amplitude: Vec<f64>,
     /// Offset as a fraction of full scale (-1 to 1), one value or one per channel.

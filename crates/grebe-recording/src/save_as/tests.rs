@@ -206,7 +206,7 @@ fn gaps_are_closed_or_filled_where_that_is_asked_for() {
     }
     let refused = SampleFile::open(place("gap.sigmf-meta")).unwrap();
     let refused = { refused }.save_as(&place("z.csv"), &SaveOptions::default(), &Cancel::default());
-    assert!(refused.unwrap_err().to_string().contains("1 gaps are in the recording"));
+    assert!(refused.unwrap_err().to_string().contains("samples are missing at 1 place, "));
 }
 
 proptest! {
