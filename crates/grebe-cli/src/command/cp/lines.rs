@@ -5,6 +5,7 @@ use grebe_tree::Fsync;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Outcome};
+use super::nesting;
 use super::path_text::PathText;
 use crate::cli::Selection;
 
@@ -41,6 +42,9 @@ pub(super) enum Task {
     },
     Receive {
         destination: PathText,
+        /// Name that a single source keeps in an existing directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<PathText>,
     },
 }
 
@@ -140,10 +144,12 @@ impl CopyOptions {
     }
 }
 
-/// Capabilities of this program that older ones lack.
-pub(super) fn ready(is_fresh: bool) -> Ready {
+/// Capabilities of this program that older ones lack, and what this end knows of its task.
+pub(super) fn ready(task: &Task, is_fresh: bool) -> Ready {
     let ready = Ready::of(COPIES.protocol).with(KNOWS_ORDER, true);
-    ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh)
+    let ready = ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh);
+    let ready = ready.with(SENDS_DIRECTORY, nesting::sends_directory(task));
+    ready.with(RECEIVES_INSIDE, nesting::receives_inside(task))
 }
 
 /// Order of files and their parts.
@@ -154,6 +160,10 @@ pub(super) const KNOWS_SHORT_HASHES: &str = "knows_short_hashes";
 pub(super) const KNOWS_FSYNC_FILE: &str = "knows_fsync_file";
 /// The receiver's destination is empty and stays so: content need not wait for its first message.
 pub(super) const IS_FRESH: &str = "is_fresh";
+/// The source is a single directory.
+pub(super) const SENDS_DIRECTORY: &str = "sends_directory";
+/// The source goes into an existing directory, under a name that is not there yet.
+pub(super) const RECEIVES_INSIDE: &str = "receives_inside";
 
 #[cfg(test)]
 mod tests {

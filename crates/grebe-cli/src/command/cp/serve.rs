@@ -41,7 +41,7 @@ fn run_task(options: &Cp) -> Result<Ending> {
     interrupt::then(end_soon).for_good();
     let is_fresh = is_fresh(&asked.task);
     let dialer = Dialer::served(terms, &cancel);
-    let channel = serve::accept(&meet, &dialer, lines::ready(is_fresh), input, PROCESS)?;
+    let channel = serve::accept(&meet, &dialer, lines::ready(&asked.task, is_fresh), input, PROCESS)?;
     let status = channel.status.clone();
     let progress = Arc::new(match asked.tells {
         ReportLevel::Files => {
@@ -77,7 +77,7 @@ fn run_task(options: &Cp) -> Result<Ending> {
 /// Whether it receives into an empty destination. The receiver keeps this promise.
 fn is_fresh(task: &Task) -> bool {
     match task {
-        Task::Receive { destination } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
+        Task::Receive { destination, .. } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
         Task::Send { is_fresh, .. } => *is_fresh,
     }
 }
