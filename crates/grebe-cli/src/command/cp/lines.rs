@@ -5,7 +5,6 @@ use grebe_tree::Fsync;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Outcome};
-use super::nesting;
 use super::path_text::PathText;
 use crate::cli::Selection;
 
@@ -144,12 +143,10 @@ impl CopyOptions {
     }
 }
 
-/// Capabilities of this program that older ones lack, and what this end knows of its task.
-pub(super) fn ready(task: &Task, is_fresh: bool) -> Ready {
+/// Capabilities of this program that older ones lack.
+pub(super) fn ready(is_fresh: bool) -> Ready {
     let ready = Ready::of(COPIES.protocol).with(KNOWS_ORDER, true);
-    let ready = ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh);
-    let ready = ready.with(SENDS_DIRECTORY, nesting::sends_directory(task));
-    ready.with(RECEIVES_INSIDE, nesting::receives_inside(task))
+    ready.with(KNOWS_SHORT_HASHES, true).with(KNOWS_FSYNC_FILE, true).with(IS_FRESH, is_fresh)
 }
 
 /// Order of files and their parts.
