@@ -72,6 +72,6 @@ pub use local::copy;
 pub use offering::{Accept, Offer, Offering};
 pub use options::{Fsync, Options};
 pub use progress::{Current, Done, Event, Notify, Progress, Snapshot};
-pub use receive::{ReceiveTree, Reception, is_fresh, receive, receive_offer};
+pub use receive::{ReceiveTree, Reception, is_fresh, nests, receive, receive_offer};
 pub use report::{LEFT_OUT_KEPT, LeftOut, Report, Waits};
 pub use send::{SendTree, check_sources, send, send_offer};

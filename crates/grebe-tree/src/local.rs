@@ -67,7 +67,7 @@ pub fn copy(
 fn check_not_inside(tree: &SendTree, destination: &Path) -> Result<()> {
     let Some(options) = tree.options.as_ref().filter(|options| options.recursive) else { return Ok(()) };
     let exclude = Exclude::new(&options.exclude)?;
-    let gets_name = !destination.is_dir() && tree.sources.len() == 1;
+    let gets_name = !receive::nests(destination) && tree.sources.len() == 1;
     for source in &tree.sources {
         let is_contents = means_contents(source);
         let is_link_itself = options.modes && !is_contents && source.is_symlink();

@@ -65,6 +65,7 @@ use crate::receive::signing::{sign_files, tell_again};
 use crate::receive::small::write_small_files;
 use crate::receive::stranger::Stranger;
 use crate::report::{Report, Waits};
+use crate::scan::means_contents;
 use crate::wire::{FrameWriter, Hello, Kind, OfferedNames, Role, SenderEnd, Summary, Taken};
 
 pub use crate::receive::stranger::Reception;
@@ -87,6 +88,17 @@ pub struct ReceiveTree {
 #[must_use]
 pub fn is_fresh(destination: &Path) -> bool {
     look(destination).is_ok_and(|found| found.is_fresh())
+}
+
+/// Whether a single source keeps its name inside this destination: an existing directory, unless an
+/// interrupted copy started it under its new name.
+#[must_use]
+pub fn nests(destination: &Path) -> bool {
+    match look(destination) {
+        Ok(Found::Directory { .. }) => true,
+        Ok(Found::Unfinished) => means_contents(destination),
+        _ => false,
+    }
 }
 
 /// Receives from the [`send`](crate::send) at the other end of two streams.

@@ -11,6 +11,7 @@ mod between;
 mod fetch;
 mod figures;
 mod lines;
+mod nesting;
 mod path_text;
 mod progress_line;
 mod recordings;
@@ -35,8 +36,8 @@ pub(crate) use self::fetch::Fetch;
 
 use self::figures::{Figures, Outcome};
 use self::lines::{
-    COPIES, CopyOptions, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES, ReportLevel,
-    Task,
+    COPIES, CopyOptions, CopyTask, IS_FRESH, KNOWS_FSYNC_FILE, KNOWS_ORDER, KNOWS_SHORT_HASHES,
+    RECEIVES_INSIDE, ReportLevel, SENDS_DIRECTORY, Task,
 };
 use self::path_text::PathText;
 use self::reporter::Reporter;
@@ -66,6 +67,8 @@ struct Copy<'a> {
     config: &'a Config,
     copy_options: CopyOptions,
     reporter: Reporter,
+    /// Note, if a directory is copied into an existing one.
+    nesting: Option<String>,
     /// Time until the other end was ready.
     login: Duration,
     /// Rate limit of both ends.
@@ -77,7 +80,15 @@ impl<'a> Copy<'a> {
         let mut copy_options = CopyOptions::of(&options.selection);
         copy_options.exclude.extend(config.exclude(options.places.iter().filter_map(Location::host)));
         let reporter = Reporter::new(&options.reporting, options.selection.dry_run)?;
-        Ok(Self { options, config, copy_options, reporter, login: Duration::ZERO, limit_bits_per_s: None })
+        Ok(Self {
+            options,
+            config,
+            copy_options,
+            reporter,
+            nesting: None,
+            login: Duration::ZERO,
+            limit_bits_per_s: None,
+        })
     }
 
     fn run(mut self, places: &[Location]) -> Result<Ending> {
@@ -86,19 +97,20 @@ impl<'a> Copy<'a> {
             return Err(Usage("give what to copy, and where to: grebe cp SRC... DEST".into()).into());
         };
         let shown = destination.to_string();
+        self.nesting = nesting::note(sources, &shown);
         match (From::of(sources)?, destination) {
             (From::Here(sources), Location::Local(destination)) => self.within(sources, destination, &shown),
             (From::Here(sources), Location::Remote { host, path }) => {
-                let sources = sources.iter().map(|path| PathText::of_path(path)).collect();
-                let there = Task::Receive { destination: PathText::of(path) };
+                let sources: Vec<_> = sources.iter().map(|path| PathText::of_path(path)).collect();
+                let there = receive(PathText::of(path), &sources);
                 self.with(host, self.send(sources), there, &shown)
             }
             (From::There(host, sources), Location::Local(destination)) => {
-                let here = Task::Receive { destination: PathText::of_path(destination) };
+                let here = receive(PathText::of_path(destination), &sources);
                 self.with(host, here, self.send(sources), &shown)
             }
             (From::There(host, sources), Location::Remote { host: to, path }) => {
-                let receive = Task::Receive { destination: PathText::of(path) };
+                let receive = receive(PathText::of(path), &sources);
                 self.between((host, self.send(sources)), (to, receive), &shown)
             }
         }
@@ -106,9 +118,10 @@ impl<'a> Copy<'a> {
 
     /// Copies within this machine.
     fn within(&mut self, sources: Vec<PathBuf>, destination: &Path, shown: &str) -> Result<Ending> {
-        if let [source] = &sources[..] {
-            self.note_nesting(source, destination);
-        }
+        let texts: Vec<_> = sources.iter().map(|path| PathText::of_path(path)).collect();
+        let receive = receive(PathText::of_path(destination), &texts);
+        let is_directory = nesting::sends_directory(&self.send(texts));
+        self.note_nesting(is_directory && nesting::receives_inside(&receive));
         if self.options.routing.bwlimit.is_some() {
             self.reporter.note("--bwlimit limits data between machines: this copy within one is not limited");
         }
@@ -120,18 +133,10 @@ impl<'a> Copy<'a> {
         self.end(&copied?, Route::Disk, None, shown)
     }
 
-    /// Reports that a directory is copied into an existing one, as by `cp`; only the first time.
-    fn note_nesting(&self, source: &Path, destination: &Path) {
-        let Some(name) = source.file_name().filter(|_| source.is_dir() && destination.is_dir()) else {
-            return;
-        };
-        let nested = destination.join(name);
-        let names_contents = source.as_os_str().as_encoded_bytes().ends_with(b"/");
-        if !names_contents && !nested.exists() {
-            let (source, destination, nested) = (source.display(), destination.display(), nested.display());
-            self.reporter.note(&format!(
-                "{destination} exists: the copy is {nested}; to copy the contents of {source}, add a slash: {source}/"
-            ));
+    /// Reports that a directory is copied into an existing one; only the first time.
+    fn note_nesting(&mut self, is_nested: bool) {
+        if let Some(note) = self.nesting.take().filter(|_| is_nested) {
+            self.reporter.note(&note);
         }
     }
 
@@ -148,6 +153,10 @@ impl<'a> Copy<'a> {
         let hello = self.hello(&settings, there, settings.meet());
         let mut there = Remote::start(&settings, &COPIES, &hello, &interrupt::is_pending)?;
         self.agree(&there);
+        let (sends, receives) = (nesting::sends_directory(&here), nesting::receives_inside(&here));
+        let ready = there.ready();
+        let is_nested = sends && ready.has(RECEIVES_INSIDE) || receives && ready.has(SENDS_DIRECTORY);
+        self.note_nesting(is_nested);
         let connected = there.channel(&settings, &dialer(&settings, &cancel, &self.reporter.notify()));
         let channel = match connected {
             Ok(channel) => channel,
@@ -244,6 +253,10 @@ impl<'a> From<'a> {
         }
         from.ok_or_else(|| Usage("there is nothing to copy".to_owned()).into())
     }
+}
+
+fn receive(destination: PathText, sources: &[PathText]) -> Task {
+    Task::Receive { destination, name: nesting::kept_name(sources) }
 }
 
 /// Runs the work in a thread, and reports progress ten times a second.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::trees::{assert_same, file, plant, things};
-use crate::support::{Good, finish, grebe, path, run, text};
+use crate::support::{Good, finish, grebe, path, run, text, wait_until};
 use serde_json::Value;
 
 /// Runs it to its end: exit status, result in JSON, messages.
@@ -53,6 +53,31 @@ fn a_copy_into_an_existing_directory_is_reported_the_first_time() {
     let contents = format!("{}/", path(&from));
     assert_eq!([path(&from), &contents, path(&from), path(&from)].map(notes), [false, false, true, false]);
     assert!(to.join("a/x").is_file());
+}
+
+/// An interrupted copy under a new name is not an existing directory: the same command goes on in it, and says nothing else.
+#[test]
+fn an_interrupted_copy_under_a_new_name_goes_on_under_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("a"), folder.path().join("new"));
+    fs::create_dir(&from).unwrap();
+    (0..3_000).for_each(|number| file(&from.join(format!("{number}")), b"x", 1));
+    let copy = ["cp", "--no-config", "-r", path(&from), path(&to)];
+    let names = || fs::read_dir(&to).map_or(0, Iterator::count);
+    let is_killed_in_between = (0..20).any(|_| {
+        let _ = fs::remove_dir_all(&to);
+        let mut child = grebe(&copy).spawn().unwrap();
+        wait_until("nothing comes", || names() > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        names() < 3_000
+    });
+    assert!(is_killed_in_between, "each copy was too fast");
+    let again = run(&copy).good();
+    assert!(!text(&again.stderr).contains("exists"), "{}", text(&again.stderr));
+    assert_eq!(names(), 3_000);
+    let inside = run(&copy).good();
+    assert!(text(&inside.stderr).contains("new exists: the copy is "), "{}", text(&inside.stderr));
 }
 
 #[test]

@@ -50,6 +50,29 @@ fn there(path: &Path) -> String {
 }
 
 #[test]
+fn a_copy_into_an_existing_directory_of_another_machine_is_reported_the_first_time() {
+    let Some(sshd) = Sshd::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to, back) = (folder.path().join("a"), folder.path().join("b"), folder.path().join("c"));
+    fs::create_dir(&from).unwrap();
+    file(&from.join("x"), b"x", 1);
+    fs::create_dir(&to).unwrap();
+    fs::create_dir(&back).unwrap();
+    let notes = |source: &str, destination: &str| {
+        let ended = run(&mut sshd.cp(&["-r", source, destination]));
+        assert_eq!(ended.status, Some(0), "{}", ended.said);
+        ended.said.contains("exists: the copy is ")
+    };
+    let contents = format!("{}/", path(&from));
+    for (source, destination) in [(path(&from), there(&to)), (&*there(&from), path(&back).to_owned())] {
+        assert!(notes(source, &destination), "{source}");
+        assert!(!notes(source, &destination), "{source}: again");
+    }
+    assert!(!notes(&contents, &there(&to)), "contents");
+    assert!(to.join("a/x").is_file() && back.join("a/x").is_file() && to.join("x").is_file());
+}
+
+#[test]
 fn a_tree_comes_by_each_way_and_back() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();

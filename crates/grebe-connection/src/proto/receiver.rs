@@ -374,6 +374,7 @@ mod tests {
         for number in 1..=HOLES_MAX as u64 + 1_000 {
             receiver.on_packet(number, number, 40, &Frame::Data { stamp, offset: number * 2, payload: &[1] });
         }
+        assert_eq!(receiver.received.len(), HOLES_MAX);
         assert!(receiver.memory_bytes() < 10 << 20, "{}", receiver.memory_bytes());
         let frame = Frame::Data { stamp, offset: 3, payload: &[1] };
         let filled = receiver.on_packet(1 << 20, 1 << 20, 40, &frame);

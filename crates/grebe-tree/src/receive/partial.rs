@@ -360,6 +360,10 @@ mod tests {
             folder.is_trusted(directory, &File::open(root.path().join(path)).unwrap()).unwrap()
         };
         assert!(trusts(&here, "part") && !trusts(&here, ".grebe-partial"));
+        let pipe = root.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let pipe = File::options().read(true).write(true).open(pipe).unwrap();
+        assert!(!folder.is_trusted(&here, &pipe).unwrap(), "a pipe has one link too");
         std::fs::hard_link(root.path().join("part"), root.path().join("other")).unwrap();
         assert!(!trusts(&here, "part") && trusts(&folder.directory, "part"));
         std::fs::remove_file(root.path().join("other")).unwrap();

@@ -162,6 +162,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_files_that_wait_take_so_much_memory_and_no_more() {
+        let pending = PendingFiles::default();
+        let file = |id| Pending {
+            id,
+            place: 0,
+            name: vec![b'a'; 1 << 10].into(),
+            bytes: 0,
+            modified_ns: 0,
+            mode: 0,
+            owner: None,
+            attributes: Arc::default(),
+            touched: 0,
+            is_linked: false,
+            replaces: None,
+            left_bytes: 0,
+            left_blocks: None,
+            adopted: None,
+            is_hashed: false,
+        };
+        let ids = 0..PENDING_MAX as EntryId;
+        let taken = ids.take_while(|id| pending.expect(file(*id)).is_ok()).count();
+        assert_eq!(taken, NAMES_BYTES_MAX >> 10);
+    }
+
+    #[test]
     fn attributes_of_files_that_wait_take_so_much_memory_and_no_more() {
         let all_bytes = Arc::default();
         let hold = || {

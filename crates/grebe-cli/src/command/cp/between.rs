@@ -12,7 +12,7 @@ use grebe_tree::Error;
 
 use super::Copy;
 use super::figures::{Figures, Outcome};
-use super::lines::{COPIES, IS_FRESH, ReportLevel, Task};
+use super::lines::{COPIES, IS_FRESH, RECEIVES_INSIDE, ReportLevel, SENDS_DIRECTORY, Task};
 use crate::cli::SshHost;
 use crate::ending::Ending;
 use crate::interrupt;
@@ -47,6 +47,8 @@ impl Copy<'_> {
             Err(error) => return Err(self.reporter.explain(receiver, error.into())),
         };
         self.agree(&sender);
+        let is_nested = sender.ready().has(SENDS_DIRECTORY) && receiver.ready().has(RECEIVES_INSIDE);
+        self.note_nesting(is_nested);
         let route = match sender.route() {
             Some(Route::Relay) => {
                 self.reporter.note(&format!("the data goes from {from} to {to} over UDP by the relay"));

@@ -62,7 +62,7 @@ impl Fetch {
             Err(error) => return Err(reporter.explain(there, error.into())),
         };
         let copy_options = CopyOptions { progressive: true, only_wanted: true, ..CopyOptions::default() };
-        let receive = Task::Receive { destination: PathText::of_path(&folder.inside) };
+        let receive = Task::Receive { destination: PathText::of_path(&folder.inside), name: None };
         let failure = Failure::default();
         let (own, said) = (cancel.clone(), failure.clone());
         let copying = thread::Builder::new().name("fetch".to_owned()).spawn(move || {

@@ -41,6 +41,9 @@ pub(super) enum Task {
     },
     Receive {
         destination: PathText,
+        /// Name that a single source keeps in an existing directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<PathText>,
     },
 }
 
@@ -154,6 +157,10 @@ pub(super) const KNOWS_SHORT_HASHES: &str = "knows_short_hashes";
 pub(super) const KNOWS_FSYNC_FILE: &str = "knows_fsync_file";
 /// The receiver's destination is empty and stays so: content need not wait for its first message.
 pub(super) const IS_FRESH: &str = "is_fresh";
+/// The source is a single directory.
+pub(super) const SENDS_DIRECTORY: &str = "sends_directory";
+/// The source goes into an existing directory, under a name that is not there yet.
+pub(super) const RECEIVES_INSIDE: &str = "receives_inside";
 
 #[cfg(test)]
 mod tests {

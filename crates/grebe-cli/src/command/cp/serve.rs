@@ -14,8 +14,10 @@ use grebe_remote::{Dialer, Hello, check_self, event_line, serve};
 use grebe_tree::Progress;
 
 use super::figures::Figures;
-use super::lines::{self, COPIES, CopyTask, Event, FileDone, ReportLevel, Task};
-use super::tree;
+use super::lines::{
+    self, COPIES, CopyTask, Event, FileDone, RECEIVES_INSIDE, ReportLevel, SENDS_DIRECTORY, Task,
+};
+use super::{nesting, tree};
 use crate::cli::Cp;
 use crate::command::remote::{PROCESS, failed};
 use crate::ending::{self, Ending, Usage};
@@ -40,8 +42,11 @@ fn run_task(options: &Cp) -> Result<Ending> {
     };
     interrupt::then(end_soon).for_good();
     let is_fresh = is_fresh(&asked.task);
+    let ready = lines::ready(is_fresh)
+        .with(SENDS_DIRECTORY, nesting::sends_directory(&asked.task))
+        .with(RECEIVES_INSIDE, nesting::receives_inside(&asked.task));
     let dialer = Dialer::served(terms, &cancel);
-    let channel = serve::accept(&meet, &dialer, lines::ready(is_fresh), input, PROCESS)?;
+    let channel = serve::accept(&meet, &dialer, ready, input, PROCESS)?;
     let status = channel.status.clone();
     let progress = Arc::new(match asked.tells {
         ReportLevel::Files => {
@@ -77,7 +82,7 @@ fn run_task(options: &Cp) -> Result<Ending> {
 /// Whether it receives into an empty destination. The receiver keeps this promise.
 fn is_fresh(task: &Task) -> bool {
     match task {
-        Task::Receive { destination } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
+        Task::Receive { destination, .. } => destination.path().is_ok_and(|path| grebe_tree::is_fresh(&path)),
         Task::Send { is_fresh, .. } => *is_fresh,
     }
 }

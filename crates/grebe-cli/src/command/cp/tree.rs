@@ -33,7 +33,7 @@ pub(super) fn run(
             let tree = SendTree { sources, options, is_fresh };
             grebe_tree::send(reader, writer, &tree, progress, cancel)?
         }
-        Task::Receive { destination } => {
+        Task::Receive { destination, .. } => {
             let tree = ReceiveTree { destination: destination.path()?, options, is_fresh };
             grebe_tree::receive(reader, writer, &tree, progress, cancel)?
         }

@@ -251,6 +251,10 @@ impl PathModel {
     /// If the queue exceeds the ceiling, reduces the bandwidth to the latest rate. Returns whether it did.
     pub(super) fn cut_to_recent(&mut self) -> bool {
         let is_over = self.is_over_ceiling() && self.delivery.recent > 0.0 && !self.is_sparse();
+        if is_over && self.excess_bytes() <= 0.0 {
+            // The report of the queue is older than the bytes in flight, which no longer fill the path.
+            self.stalled_until_us = self.now_us + self.loop_us();
+        }
         if is_over && !self.is_stalled() {
             self.delivery.forget_greater();
         } else if is_over && !std::mem::replace(&mut self.has_yielded, true) {
@@ -277,7 +281,10 @@ impl PathModel {
             // Spurious losses are recognised too late here to tell them from real ones.
             return false;
         }
-        round.overrun.is_some() || self.response.losses_rise()
+        // Of the newest packets, the arrived ones are known before the lost ones. At heavy loss, slow packets
+        // would seem to be lost less often.
+        let is_early = self.gain_now <= DOWN_GAIN && self.loss.base > UNTESTED_BASE_LOSS_MAX;
+        round.overrun.is_some() || !is_early && self.response.losses_rise()
     }
 
     /// Round trip without a queue, from sending a packet to its report.

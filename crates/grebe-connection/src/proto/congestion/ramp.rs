@@ -40,12 +40,18 @@ impl Ramp {
     /// Starts from the measurement of the first train.
     pub(super) fn after_first_train(now_us: u64, train: Train) -> Self {
         let span_us = u64::from(train.span_us);
-        let measured = f64::from(train.bytes) * 1e6 / span_us.max(TRAIN_SPAN_US_MIN) as f64;
-        if span_us >= TRAIN_SPAN_US_MIN && train.bytes > 0 {
-            Self::new(now_us, BELOW_SHARE * measured, UP_GAIN)
-        } else {
-            Self::new(now_us, measured / TRAIN_GAIN, TRAIN_GAIN)
+        if span_us < TRAIN_SPAN_US_MIN || train.bytes == 0 {
+            let measured = f64::from(train.bytes) * 1e6 / TRAIN_SPAN_US_MIN as f64;
+            return Self::new(now_us, measured / TRAIN_GAIN, TRAIN_GAIN);
         }
+        let (mut span_us, mut gain) = (span_us as f64, UP_GAIN);
+        let error_us = error_us(&train);
+        if is_vague(error_us, span_us) {
+            // The receiver added half of the error. Jitter hides a spread below the error, so this step takes
+            // the middle.
+            (span_us, gain) = ((span_us - error_us / 2.0).max(error_us / 2.0), UNTRAINED_GAIN);
+        }
+        Self::new(now_us, BELOW_SHARE * f64::from(train.bytes) * 1e6 / span_us, gain)
     }
 
     /// Starts from a rate in bytes per second that the path has outgrown.
@@ -80,7 +86,7 @@ impl Ramp {
     }
 
     /// Number of packets in the train that is due, of `packet_bytes` each. The path delivers them within half
-    /// of the queue ceiling, or within the jitter.
+    /// of the queue ceiling, or within twice the jitter.
     ///
     /// `packets_max` are available: a train that waits for the source would measure the source.
     pub(super) fn order_train(
@@ -94,7 +100,7 @@ impl Ramp {
         }
         let rtt_us = path.rtt.min_us();
         let queue_us = (path.queue_ceiling_us() / 2).min(rtt_us / 2);
-        let span_us = queue_us.max(path.jitter_us.min(rtt_us));
+        let span_us = queue_us.max((2 * path.jitter_us).min(rtt_us));
         let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
         let packets = bytes / packet_bytes.max(1);
         if packets > packets_max {
@@ -155,11 +161,8 @@ impl Ramp {
         // The rate that fills the path: what the path loses has to be sent too.
         let measured = arrived / (1.0 - path.loss.base);
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
-        // Uncertainty of the line through these arrivals.
-        let error_us = f64::from(jitter_us) / (f64::from(bytes) / SEGMENT_BYTES).max(1.0).sqrt();
-        // A train that arrives almost as fast as it left was not spread. A train with as much uncertainty
-        // gives no rate.
-        let is_vague = error_us > (1.0 - 1.0 / UP_GAIN) * span_us as f64;
+        // A train that arrives almost as fast as it left was not spread.
+        let is_vague = is_vague(error_us(&heard.train), span_us as f64);
         if (UP_GAIN * measured > sent || is_vague) && self.trains < BANDWIDTH_ROUNDS as u32 {
             // The path delivers at least this; the next train measures more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
@@ -218,6 +221,16 @@ impl Ramp {
     fn begin_step(&mut self, now_us: u64, train: StepTrain) {
         (self.since_us, self.is_arriving, self.is_unused, self.train) = (now_us, false, false, train);
     }
+}
+
+/// Uncertainty of the line through a train's arrivals.
+fn error_us(train: &Train) -> f64 {
+    f64::from(train.jitter_us) / (f64::from(train.bytes) / SEGMENT_BYTES).max(1.0).sqrt()
+}
+
+/// Whether a train with this uncertainty gives no rate.
+fn is_vague(error_us: f64, span_us: f64) -> bool {
+    error_us > (1.0 - 1.0 / UP_GAIN) * span_us
 }
 
 #[cfg(test)]
@@ -389,9 +402,19 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_as_long_as_the_jitter() {
-        let (mut ramp, path) = start(train(3_000, 37_500, 20_000));
-        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), Some(150));
+    fn a_train_is_twice_as_long_as_the_jitter() {
+        let (mut ramp, path) = start(train(3_000, 37_500, 10_000));
+        let bytes = ramp.pace() * 0.02;
+        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), Some((bytes / 1_500.0) as u64));
+    }
+
+    /// 25 packets and a jitter of 20 ms: an error of 4 ms, of which the receiver added a half.
+    #[test]
+    fn a_spread_within_its_error_may_be_half_as_long() {
+        for (span_us, taken_us) in [(4_000, 2_000.0_f64), (6_000, 4_000.0), (40_000, 40_000.0)] {
+            let (ramp, _) = start(train(span_us, 37_500, 20_000));
+            assert_eq!(ramp.pace().round(), (BELOW_SHARE * 37_500.0 * 1e6 / taken_us).round(), "{span_us}");
+        }
     }
 
     #[test]
