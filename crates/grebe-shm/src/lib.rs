@@ -21,7 +21,7 @@
 //! itself.
 //!
 //! ```
-//! # #[cfg(target_os = "linux")] {
+//! # #[cfg(any(target_os = "linux", target_os = "macos", windows))] {
 //! use std::time::Duration;
 //!
 //! use grebe_frame::Header;
@@ -62,25 +62,43 @@ mod error;
 mod options;
 mod status;
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod acceptor;
+#[cfg(not(loom))]
+mod busy_poll;
+#[cfg(not(loom))]
+mod consumer;
+#[cfg(not(loom))]
+mod consumers;
+#[cfg(not(loom))]
+mod copies;
+#[cfg(not(loom))]
 mod descriptions;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod directory;
+#[cfg(not(loom))]
 mod lane;
-#[cfg(all(target_os = "linux", not(loom)))]
-mod linux;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(test, not(loom)))]
+mod hostile_producer;
+#[cfg(not(loom))]
+#[allow(unsafe_code, reason = "memory that several processes write to")]
+mod map;
+#[cfg(not(loom))]
 mod message;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod packet;
+#[cfg(not(loom))]
+mod platform;
+#[cfg(not(loom))]
+mod publisher;
+#[cfg(not(loom))]
+mod state;
+#[cfg(not(loom))]
+mod subscriber;
+#[cfg(not(loom))]
 mod sync;
-#[cfg(all(target_os = "linux", not(loom)))]
-use linux as system;
 
-#[cfg(not(any(target_os = "linux", loom)))]
-mod absent;
-#[cfg(not(any(target_os = "linux", loom)))]
-use absent as system;
-
-#[cfg(all(fuzzing, target_os = "linux"))]
+#[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;
 
@@ -89,7 +107,7 @@ pub use grebe_ring::Policy;
 pub use options::{PublisherOptions, SubscriberOptions, Trust};
 pub use status::{ConsumerStatus, Footprint, Totals};
 #[cfg(not(loom))]
-pub use system::{Publisher, Subscriber, streams};
+pub use {directory::streams, publisher::Publisher, subscriber::Subscriber};
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]
