@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::windows::io::{FromRawHandle, OwnedHandle};
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::path::Path;
+use std::ptr::null;
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::ERROR_PIPE_BUSY;
 use windows_sys::Win32::System::Memory::{FILE_MAP_WRITE, MapViewOfFile, UnmapViewOfFile};
+use windows_sys::Win32::System::Pipes::{PIPE_READMODE_MESSAGE, SetNamedPipeHandleState};
 
 /// Hostile program that speaks the protocol.
 pub(crate) struct Stranger {
@@ -22,7 +24,15 @@ impl Stranger {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             match OpenOptions::new().read(true).write(true).open(format!(r"\\.\pipe\{name}")) {
-                Ok(pipe) => return Self { pipe, memory: Vec::new() },
+                Ok(pipe) => {
+                    // SAFETY: the pipe is open. Else one read would take several packets.
+                    let mode = unsafe {
+                        let pipe = pipe.as_raw_handle();
+                        SetNamedPipeHandleState(pipe, &PIPE_READMODE_MESSAGE, null(), null())
+                    };
+                    assert!(mode != 0);
+                    return Self { pipe, memory: Vec::new() };
+                }
                 Err(error)
                     if error.raw_os_error() == Some(ERROR_PIPE_BUSY as i32) && Instant::now() < until =>
                 {
@@ -73,7 +83,6 @@ impl Stranger {
 
 /// Writes garbage into a section. Returns whether it may.
 pub(crate) fn write_over(memory: &OwnedHandle, bytes: usize) -> bool {
-    use std::os::windows::io::AsRawHandle;
     // SAFETY: the view is as long as the section; other processes see garbage, as the test wants.
     unsafe {
         let view = MapViewOfFile(memory.as_raw_handle(), FILE_MAP_WRITE, 0, 0, 0);
