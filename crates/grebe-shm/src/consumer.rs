@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use grebe_frame::Batch;
 use grebe_ring::Policy;
 
-use crate::packet::{self, Packet};
 use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
 use crate::message::Message;
+use crate::packet::{self, Packet};
 use crate::platform::Connection;
 use crate::status::{ConsumerStatus, Totals};
 

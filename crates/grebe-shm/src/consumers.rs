@@ -6,10 +6,10 @@ use std::time::Duration;
 use grebe_frame::Batch;
 
 use crate::consumer::{Consumer, Presence};
-use crate::packet;
 use crate::lane::Descriptor;
 use crate::message::Message;
 use crate::options::PublisherOptions;
+use crate::packet;
 use crate::status::Totals;
 
 /// Consumers. Locked once per batch; contended only when a consumer joins or leaves.

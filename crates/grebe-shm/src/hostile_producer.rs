@@ -8,9 +8,9 @@ use grebe_frame::{Batch, BatchPool, HEADER_BYTES, Header};
 use grebe_ring::Policy;
 use proptest::prelude::*;
 
+use crate::options::{PublisherOptions, SubscriberOptions, Trust};
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
-use crate::options::{PublisherOptions, SubscriberOptions, Trust};
 use crate::sync::{Ordering, Words};
 
 const CHUNK_BYTES: usize = 4096;

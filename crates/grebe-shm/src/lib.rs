@@ -1,17 +1,22 @@
-//! Lends batches of samples from one process to others without a copy. Linux only; elsewhere every call
-//! returns an error.
+//! Lends batches of samples from one process to others without a copy: on Linux, Windows and macOS. Elsewhere
+//! every call returns an error.
 //!
 //! ```text
 //!   producer                                                                            consumers
-//!   BatchPool over a memfd  --- payload: mapped, then sealed; read-only for others --------->  Subscriber
-//!   Publisher  === one lane each: descriptors, returned chunks (a sealed memfd) =============  Subscriber
-//!              --- control socket: passes file descriptors, wakes, hangs up ----------------
+//!   BatchPool over shared memory  --- payload: mapped; read-only for others --------------->  Subscriber
+//!   Publisher  === one lane each: descriptors, returned chunks (memory of both) =============  Subscriber
+//!              --- connection: hands over the memory, wakes, hangs up ----------------------
 //! ```
 //!
-//! A stream's name is a Unix socket in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`). A
-//! connecting process gets the memory by file descriptor, so there are no names in `/dev/shm`. The only file
-//! left behind is the socket itself, which the next producer or [`streams`] removes. When a process ends, its
-//! socket hangs up. That is the only sign of life; there is no heartbeat.
+//! A stream's name is a file in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`): a Unix socket, on
+//! Windows the name of a pipe. A connecting process gets the memory through the connection, so the memory has no
+//! name. When a process ends, its connection hangs up. That is the only sign of life; there is no heartbeat. A
+//! killed producer leaves at most its socket, which the next producer or [`streams`] removes.
+//!
+//! The differences between systems are in `platform`: memory, its way to another process, names, waiting, and the
+//! user of a peer. A consumer would die if its memory shrank, so it takes only memory whose length is fixed: by
+//! seals, as a section, or as a POSIX object of macOS, whose length can be set once. The lanes, the threads, both
+//! ends and the messages exist once.
 //!
 //! A consumer reads batches of the same user's producers in place, and copies those of others: see [`Trust`].
 //!
@@ -76,10 +81,10 @@ mod copies;
 mod descriptions;
 #[cfg(not(loom))]
 mod directory;
-#[cfg(not(loom))]
-mod lane;
 #[cfg(all(test, not(loom)))]
 mod hostile_producer;
+#[cfg(not(loom))]
+mod lane;
 #[cfg(not(loom))]
 #[allow(unsafe_code, reason = "memory that several processes write to")]
 mod map;
@@ -107,7 +112,11 @@ pub use grebe_ring::Policy;
 pub use options::{PublisherOptions, SubscriberOptions, Trust};
 pub use status::{ConsumerStatus, Footprint, Totals};
 #[cfg(not(loom))]
-pub use {directory::streams, publisher::Publisher, subscriber::Subscriber};
+pub use {
+    directory::streams,
+    publisher::{Publisher, check},
+    subscriber::Subscriber,
+};
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

@@ -27,15 +27,15 @@ use crate::acceptor::Acceptor;
 use crate::busy_poll::BusyPoll;
 use crate::consumer::Consumer;
 use crate::consumers::Consumers;
-use crate::directory::Directory;
-use crate::map::Mapping;
-use crate::state::PublisherState;
 use crate::descriptions::{Descriptions, FRAME_BYTES_MAX};
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
+use crate::map::Mapping;
 use crate::message::{CHUNK_BYTES_MAX, CHUNKS_MAX, QUEUE_MAX, Welcome, table_words_for};
 use crate::options::PublisherOptions;
 use crate::platform::{Closer, Memory};
+use crate::state::PublisherState;
 use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
@@ -292,6 +292,17 @@ impl Publisher {
     }
 }
 
+/// Whether this system has memory that producers can share, without a stream.
+///
+/// # Errors
+/// The system lacks it, or refuses.
+pub fn check() -> Result<(), Error> {
+    let closer = Closer::new();
+    let mut memory = Memory::make("grebe:check", CHECK_BYTES).map_err(Error::tried("make shared memory"))?;
+    memory.seal(true).map_err(Error::tried("seal shared memory"))?;
+    closer.map(drop).map_err(Error::tried("make an event"))
+}
+
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.state.lock().part();
@@ -349,6 +360,7 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
     Ok(shared as u32)
 }
 
+const CHECK_BYTES: usize = 4096;
 const CONSUMERS_MAX: usize = 64;
 /// Generous time for freeing a name.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);

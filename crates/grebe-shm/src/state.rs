@@ -10,11 +10,11 @@ use grebe_ring::{Policy, Signal};
 
 use crate::consumer::{Consumer, Presence};
 use crate::consumers::Consumers;
-use crate::map::Mapping;
-use crate::packet;
 use crate::lane::{Lender, Shape};
+use crate::map::Mapping;
 use crate::message::{Hello, Message, Welcome};
 use crate::options::PublisherOptions;
+use crate::packet;
 use crate::platform::{Closer, Connection, Memory};
 use crate::sync::Words;
 

@@ -7,13 +7,13 @@ use grebe_frame::{Batch, Description, DescriptionReader, Header, TrustedBatchImp
 
 use crate::busy_poll::BusyPoll;
 use crate::copies::Copies;
-use crate::map::Mapping;
-use crate::packet::{self, Packet};
 use crate::descriptions::Descriptions;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
+use crate::map::Mapping;
 use crate::message::{Hello, MEMORIES_MAX, Message, Welcome};
 use crate::options::{SubscriberOptions, Trust};
+use crate::packet::{self, Packet};
 use crate::platform::{Connection, Memory};
 use crate::sync::{Ordering, Words};
 
@@ -337,10 +337,12 @@ fn answer(name: &str, connection: &Connection) -> Result<(Welcome, Memory, Memor
         connection.wait(left).map_err(Error::tried("wait for the producer"))?;
         return match packet::receive(connection) {
             Packet::Nothing => continue,
-            Packet::Message(Message::Welcome(welcome), memory) => match <[Memory; MEMORIES_MAX]>::try_from(memory) {
-                Ok([payload, lane]) => Ok((welcome, payload, lane)),
-                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
-            },
+            Packet::Message(Message::Welcome(welcome), memory) => {
+                match <[Memory; MEMORIES_MAX]>::try_from(memory) {
+                    Ok([payload, lane]) => Ok((welcome, payload, lane)),
+                    Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
+                }
+            }
             Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
             Packet::HungUp => Err(Error::ProducerGone(name())),
             Packet::Message(..) => {

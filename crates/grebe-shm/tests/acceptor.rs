@@ -56,6 +56,11 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+#[test]
+fn this_system_has_shared_memory() {
+    grebe_shm::check().unwrap();
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_samples_can_be_written_by_nobody_else() {

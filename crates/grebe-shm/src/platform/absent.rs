@@ -16,7 +16,7 @@ pub(crate) enum Memory {}
 
 impl Memory {
     pub(crate) fn make(_: &str, _: usize) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
+        Err(io::Error::new(io::ErrorKind::Unsupported, Error::Platform))
     }
     pub(crate) fn map(&self, _: usize, _: bool) -> io::Result<NonNull<u8>> {
         match *self {}
@@ -87,7 +87,7 @@ pub(crate) enum Closer {}
 
 impl Closer {
     pub(crate) fn new() -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
+        Err(io::Error::new(io::ErrorKind::Unsupported, Error::Platform))
     }
     pub(crate) fn close(&self) {
         match *self {}
@@ -103,7 +103,7 @@ pub(crate) mod names {
         PathBuf::new()
     }
     pub(crate) fn create_private(_: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        Err(io::Error::new(io::ErrorKind::Unsupported, Error::Platform))
     }
     pub(crate) fn why_unsafe(_: &Path) -> io::Result<Option<String>> {
         Ok(None)

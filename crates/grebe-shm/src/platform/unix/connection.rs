@@ -26,7 +26,8 @@ impl Peer {
     /// Reason to refuse a process that is neither of this user nor of the given ones.
     pub(crate) fn refusal(&self, allow_uids: &[u32]) -> Option<String> {
         let (uid, own) = (self.user.as_raw(), rustix::process::getuid().as_raw());
-        (uid != own && !allow_uids.contains(&uid)).then(|| format!("it is for user {own}, not for user {uid}"))
+        (uid != own && !allow_uids.contains(&uid))
+            .then(|| format!("it is for user {own}, not for user {uid}"))
     }
 }
 

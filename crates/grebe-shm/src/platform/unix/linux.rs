@@ -134,8 +134,10 @@ impl Watch {
 
     /// Waits, and passes on the numbers of readable descriptors.
     pub(super) fn wait(&self, timeout: Option<Duration>, ready: impl FnMut(u64)) -> io::Result<()> {
-        let timeout = timeout
-            .map(|timeout| Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() });
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
         let mut events = [MaybeUninit::uninit(); EVENTS_MAX];
         match epoll::wait(&self.0, &mut events, timeout.as_ref()) {
             Ok((events, _)) => events.iter().map(|event: &epoll::Event| event.data.u64()).for_each(ready),

@@ -15,7 +15,8 @@ use rustix::fs::Mode;
 use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, Shutdown, SocketType, accept, recvmsg, sendmsg, shutdown, socket, sockopt,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketType, accept, recvmsg, sendmsg, shutdown, socket,
+    sockopt,
 };
 use rustix::process::Uid;
 use rustix::shm;
@@ -90,8 +91,7 @@ impl Connection {
         fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         ioctl_fionbio(&socket, true)?;
         sockopt::set_socket_nosigpipe(&socket, true)?;
-        let partial =
-            Partial { bytes: [0; LENGTH_BYTES + MESSAGE_BYTES_MAX], len: 0, memory: Vec::new() };
+        let partial = Partial { bytes: [0; LENGTH_BYTES + MESSAGE_BYTES_MAX], len: 0, memory: Vec::new() };
         Ok(Self(socket, Mutex::new(partial)))
     }
 

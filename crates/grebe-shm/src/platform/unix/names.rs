@@ -46,8 +46,8 @@ pub(crate) fn why_unsafe(path: &Path) -> io::Result<Option<String>> {
 /// Waits until no other producer or listing is active here. The lock ends with its process.
 pub(crate) fn lock(directory: &Directory) -> Result<Locked, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = open(&directory.path, flags, Mode::empty())
-        .map_err(Error::tried("open the directory of streams"))?;
+    let fd =
+        open(&directory.path, flags, Mode::empty()).map_err(Error::tried("open the directory of streams"))?;
     flock(&fd, FlockOperation::LockExclusive).map_err(Error::tried("lock the directory of streams"))?;
     Ok(Locked(fd))
 }

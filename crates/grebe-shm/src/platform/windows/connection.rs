@@ -78,7 +78,8 @@ impl Connection {
                     return Self::new(pipe, Side::Consumer).map_err(Error::tried("connect to the producer"));
                 }
                 Ok(_) => {
-                    let reason = "it belongs to another user, whose streams are not read on Windows".to_owned();
+                    let reason =
+                        "it belongs to another user, whose streams are not read on Windows".to_owned();
                     return Err(Error::Refused { name: name.to_owned(), reason });
                 }
                 Err(error) => match error.raw_os_error().map(|code| code as u32) {

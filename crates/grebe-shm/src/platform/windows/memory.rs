@@ -47,9 +47,8 @@ impl Memory {
         let base = self.view(0, false)?;
         let mut found = MEMORY_BASIC_INFORMATION::default();
         // SAFETY: queries the view just made; `found` has the length given.
-        let length = unsafe {
-            VirtualQuery(base.as_ptr().cast(), &mut found, size_of::<MEMORY_BASIC_INFORMATION>())
-        };
+        let length =
+            unsafe { VirtualQuery(base.as_ptr().cast(), &mut found, size_of::<MEMORY_BASIC_INFORMATION>()) };
         // SAFETY: the view just made.
         unsafe { Self::unmap(base, 0) };
         Ok(length > 0
@@ -110,7 +109,9 @@ pub(super) fn take_back(process: &OwnedHandle, number: u64) {
     unsafe {
         let source = std::ptr::with_exposed_provenance_mut(number as usize);
         let options = DUPLICATE_CLOSE_SOURCE;
-        if DuplicateHandle(process.as_raw_handle(), source, GetCurrentProcess(), &mut here, 0, 0, options) != 0 {
+        if DuplicateHandle(process.as_raw_handle(), source, GetCurrentProcess(), &mut here, 0, 0, options)
+            != 0
+        {
             CloseHandle(here);
         }
     }

@@ -31,9 +31,8 @@ impl Port {
     /// Reports the pipe's finished transfers under this number.
     pub(super) fn add(&self, pipe: &OwnedHandle, id: u64) -> io::Result<()> {
         // SAFETY: both handles are open.
-        let port = unsafe {
-            CreateIoCompletionPort(pipe.as_raw_handle(), self.0.as_raw_handle(), id as usize, 0)
-        };
+        let port =
+            unsafe { CreateIoCompletionPort(pipe.as_raw_handle(), self.0.as_raw_handle(), id as usize, 0) };
         succeeded(i32::from(!port.is_null()))
     }
 
@@ -71,9 +70,7 @@ impl Port {
 
 /// Rounded up, so that a short wait is one. `None`: without end.
 pub(super) fn milliseconds(timeout: Option<Duration>) -> u32 {
-    timeout.map_or(u32::MAX, |timeout| {
-        timeout.as_micros().div_ceil(1_000).min(3_600_000) as u32
-    })
+    timeout.map_or(u32::MAX, |timeout| timeout.as_micros().div_ceil(1_000).min(3_600_000) as u32)
 }
 
 /// Number of the event that the publisher is gone.

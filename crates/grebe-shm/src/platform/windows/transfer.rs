@@ -58,8 +58,7 @@ impl Transfer {
         // The lowest bit keeps the port quiet (GetQueuedCompletionStatus, lpOverlapped).
         let told = event.as_raw_handle().map_addr(|handle| handle | usize::from(!reports));
         let overlapped = OVERLAPPED { hEvent: told, ..OVERLAPPED::default() };
-        let shared =
-            Box::new(Shared { overlapped: overlapped.into(), bytes: [0; BYTES_MAX].into() });
+        let shared = Box::new(Shared { overlapped: overlapped.into(), bytes: [0; BYTES_MAX].into() });
         Ok(Self { pipe, event, shared, is_pending: false, failed: None })
     }
 

@@ -29,9 +29,7 @@ impl User {
         let mut user = Self(Box::new([0; WORDS]));
         let (place, bytes) = (user.0.as_mut_ptr().cast(), size_of_val(&*user.0) as u32);
         // SAFETY: the place has this length.
-        succeeded(unsafe {
-            GetTokenInformation(token.as_raw_handle(), TokenUser, place, bytes, &mut 0)
-        })?;
+        succeeded(unsafe { GetTokenInformation(token.as_raw_handle(), TokenUser, place, bytes, &mut 0) })?;
         Ok(user)
     }
 
