@@ -33,7 +33,8 @@ impl Acceptor {
     pub(crate) fn start(directory: Directory, state: Arc<PublisherState>) -> Result<JoinHandle<()>, Error> {
         let name = format!("shm {}", state.name);
         let closer = state.closer.clone();
-        let listener = Listener::bind(directory, &state.name, &state.options.allow_uids, closer)?;
+        let listener =
+            Listener::bind(directory.file(&state.name)?, &state.name, &state.options.allow_uids, closer)?;
         let acceptor = Self { state, listener, pending: Vec::new() };
         let thread = std::thread::Builder::new().name(name).spawn(move || acceptor.serve());
         thread.map_err(Error::tried("start a thread"))

@@ -12,7 +12,7 @@ use crate::platform::names;
 /// The directory is not private to this user, or cannot be read.
 pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
     let Some(directory) = Directory::find(directory)? else { return Ok(Vec::new()) };
-    let _lock = names::lock(&directory)?;
+    let _lock = names::lock(&directory.path)?;
     let unreadable =
         |error: std::io::Error| Error::Directory { path: directory.path.clone(), why: error.to_string() };
     let mut names = Vec::new();
@@ -23,7 +23,7 @@ pub fn streams(directory: Option<&Path>) -> Result<Vec<String>, Error> {
             continue;
         }
         // Another user's leftover, or a foreign file, is skipped.
-        if let Ok(true) = names::has_producer(&directory, name) {
+        if let Ok(true) = names::has_producer(&directory.file(name)?) {
             names.push(name.to_owned());
         }
     }
@@ -78,6 +78,17 @@ impl Directory {
         }
     }
 
+    /// File of a stream to connect to.
+    pub(crate) fn file_to_join(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> {
+        match Self::find(given)? {
+            Some(found) => found.file(name),
+            None => {
+                let path = Self { path: Self::path(given) }.file(name)?;
+                Err(Error::NoStream { name: name.to_owned(), path })
+            }
+        }
+    }
+
     /// Path of a stream's file.
     pub(crate) fn file(&self, name: &str) -> Result<PathBuf, Error> {
         check_name(name)?;
@@ -108,5 +119,18 @@ mod tests {
         for name in ["a", "adc-0_left.2", &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_others_can_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = Directory::make(Some(folder.path())).unwrap_err().to_string();
+        assert!(
+            error.contains("others can write") && error.contains(folder.path().to_str().unwrap()),
+            "{error}"
+        );
     }
 }

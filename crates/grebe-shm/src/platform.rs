@@ -32,6 +32,7 @@ mod windows;
 pub(crate) use windows::{Closer, Connection, Listener, Memory, Peer, names};
 
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
+#[allow(unsafe_code, reason = "the same functions")]
 mod absent;
 #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
 pub(crate) use absent::{Closer, Connection, Listener, Memory, Peer, names};

@@ -8,6 +8,7 @@ use grebe_frame::{Batch, Description, DescriptionReader, Header, TrustedBatchImp
 use crate::busy_poll::BusyPoll;
 use crate::copies::Copies;
 use crate::descriptions::Descriptions;
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
 use crate::map::Mapping;
@@ -51,7 +52,8 @@ impl Subscriber {
     /// # Errors
     /// The stream does not exist ([`Error::NoStream`]), or its producer refuses.
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, Error> {
-        let connection = Connection::connect(name, options.directory.as_deref(), ANSWER_TIMEOUT)?;
+        let file = Directory::file_to_join(name, options.directory.as_deref())?;
+        let connection = Connection::connect(name, &file, ANSWER_TIMEOUT)?;
         let hello = Message::Hello(Hello {
             policy: options.policy,
             queue_batches: options.queue_batches.max(1),

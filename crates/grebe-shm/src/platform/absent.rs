@@ -1,13 +1,12 @@
 //! Other systems: each call is an error, and no value exists.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Event, Received};
-use crate::directory::Directory;
 use crate::error::Error;
 use crate::message::MESSAGE_BYTES_MAX;
 
@@ -21,7 +20,7 @@ impl Memory {
     pub(crate) fn map(&self, _: usize, _: bool) -> io::Result<NonNull<u8>> {
         match *self {}
     }
-    pub(crate) fn unmap(_: NonNull<u8>, _: usize) {}
+    pub(crate) unsafe fn unmap(_: NonNull<u8>, _: usize) {}
     pub(crate) fn seal(&mut self, _: bool) -> io::Result<()> {
         match *self {}
     }
@@ -34,7 +33,7 @@ impl Memory {
 pub(crate) enum Connection {}
 
 impl Connection {
-    pub(crate) fn connect(_: &str, _: Option<&Path>, _: Duration) -> Result<Self, Error> {
+    pub(crate) fn connect(_: &str, _: &Path, _: Duration) -> Result<Self, Error> {
         Err(Error::Platform)
     }
     pub(crate) fn send(&self, _: &[u8], _: &[&Memory]) -> io::Result<()> {
@@ -68,7 +67,7 @@ impl Peer {
 pub(crate) enum Listener {}
 
 impl Listener {
-    pub(crate) fn bind(_: Directory, _: &str, _: &[u32], _: Arc<Closer>) -> Result<Self, Error> {
+    pub(crate) fn bind(_: PathBuf, _: &str, _: &[u32], _: Arc<Closer>) -> Result<Self, Error> {
         Err(Error::Platform)
     }
     pub(crate) fn wait(&mut self, _: &mut Vec<Event>, _: Option<Duration>) -> io::Result<()> {
@@ -95,8 +94,6 @@ impl Closer {
 }
 
 pub(crate) mod names {
-    use std::path::PathBuf;
-
     use super::*;
 
     pub(crate) fn own_directory() -> PathBuf {
@@ -108,10 +105,10 @@ pub(crate) mod names {
     pub(crate) fn why_unsafe(_: &Path) -> io::Result<Option<String>> {
         Ok(None)
     }
-    pub(crate) fn lock(_: &Directory) -> Result<(), Error> {
+    pub(crate) fn lock(_: &Path) -> Result<(), Error> {
         Err(Error::Platform)
     }
-    pub(crate) fn has_producer(_: &Directory, _: &str) -> Result<bool, Error> {
+    pub(crate) fn has_producer(_: &Path) -> Result<bool, Error> {
         Err(Error::Platform)
     }
 }

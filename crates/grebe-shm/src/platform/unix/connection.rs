@@ -12,7 +12,6 @@ use rustix::process::{Uid, geteuid};
 use super::memory::Memory;
 use super::names;
 use super::system::Connection;
-use crate::directory::Directory;
 use crate::error::Error;
 
 /// Process at the other end of a connection.
@@ -32,20 +31,16 @@ impl Peer {
 }
 
 impl Connection {
-    /// Connects to the producer of this name.
-    pub(crate) fn connect(name: &str, directory: Option<&Path>, timeout: Duration) -> Result<Self, Error> {
-        let absent = |path| Error::NoStream { name: name.to_owned(), path };
-        let Some(found) = Directory::find(directory)? else {
-            return Err(absent(Directory::path(directory).join(format!("{name}.shm"))));
-        };
-        let path = found.file(name)?;
-        let address = names::address(&found, name)?;
+    /// Connects to the producer of this name and file.
+    pub(crate) fn connect(name: &str, path: &Path, timeout: Duration) -> Result<Self, Error> {
+        let absent = || Error::NoStream { name: name.to_owned(), path: path.to_owned() };
+        let address = names::address(path)?;
         let until = Instant::now() + timeout;
         loop {
             let connection = Self::open().map_err(Error::tried("open a socket"))?;
             match connect(&connection.0, &address) {
                 Ok(()) => return Ok(connection),
-                Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
+                Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent()),
                 // The listener's queue is full because others connect too.
                 Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
                 Err(Errno::AGAIN) => return Err(Error::Silent { name: name.to_owned(), timeout }),

@@ -12,13 +12,12 @@ use rustix::net::{bind, listen};
 
 use super::names;
 use super::system::{Closer, Connection, Watch};
-use crate::directory::Directory;
 use crate::error::Error;
 use crate::platform::Event;
 
 /// Listening socket, and the watch over its connections.
 pub(crate) struct Listener {
-    directory: Directory,
+    directory: PathBuf,
     path: PathBuf,
     /// `None` after it was closed.
     socket: Option<OwnedFd>,
@@ -30,17 +29,17 @@ pub(crate) struct Listener {
 impl Listener {
     /// Takes the stream's name. Users beside the own one reach it only if some are admitted.
     pub(crate) fn bind(
-        directory: Directory,
+        path: PathBuf,
         name: &str,
         allow_uids: &[u32],
         closer: Arc<Closer>,
     ) -> Result<Self, Error> {
-        let path = directory.file(name)?;
-        let address = names::address(&directory, name)?;
+        let directory = path.parent().unwrap_or(&path).to_owned();
+        let address = names::address(&path)?;
         let socket = Connection::open().map_err(Error::tried("open a socket"))?.0;
         // Under the lock, a socket that refuses connections is dead, and not about to listen.
         let lock = names::lock(&directory)?;
-        if names::has_producer(&directory, name)? {
+        if names::has_producer(&path)? {
             return Err(Error::InUse(name.to_owned()));
         }
         bind(&socket, &address).map_err(Error::tried("bind the control socket"))?;

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, connect};
 
 use super::system::Connection;
-use crate::directory::Directory;
 use crate::error::Error;
 
 /// Excludes other producers and listings until it is dropped.
@@ -44,19 +43,17 @@ pub(crate) fn why_unsafe(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Waits until no other producer or listing is active here. The lock ends with its process.
-pub(crate) fn lock(directory: &Directory) -> Result<Locked, Error> {
+pub(crate) fn lock(directory: &Path) -> Result<Locked, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd =
-        open(&directory.path, flags, Mode::empty()).map_err(Error::tried("open the directory of streams"))?;
+    let fd = open(directory, flags, Mode::empty()).map_err(Error::tried("open the directory of streams"))?;
     flock(&fd, FlockOperation::LockExclusive).map_err(Error::tried("lock the directory of streams"))?;
     Ok(Locked(fd))
 }
 
-/// Whether a producer of this name exists. Removes a dead socket. Call it under the lock.
-pub(crate) fn has_producer(directory: &Directory, name: &str) -> Result<bool, Error> {
-    let path = directory.file(name)?;
+/// Whether a producer listens at this socket. Removes a dead one. Call it under the lock.
+pub(crate) fn has_producer(path: &Path) -> Result<bool, Error> {
     let connection = Connection::open().map_err(Error::tried("open a socket"))?;
-    match connect(&connection.0, &address(directory, name)?) {
+    match connect(&connection.0, &address(path)?) {
         Ok(()) | Err(Errno::AGAIN) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(Errno::CONNREFUSED) => {
@@ -68,10 +65,9 @@ pub(crate) fn has_producer(directory: &Directory, name: &str) -> Result<bool, Er
 }
 
 /// Address of a stream's socket.
-pub(crate) fn address(directory: &Directory, name: &str) -> Result<SocketAddrUnix, Error> {
-    let path = directory.file(name)?;
-    SocketAddrUnix::new(&path).map_err(|_| Error::Directory {
-        path: directory.path.clone(),
+pub(crate) fn address(path: &Path) -> Result<SocketAddrUnix, Error> {
+    SocketAddrUnix::new(path).map_err(|_| Error::Directory {
+        path: path.to_owned(),
         why: "its path is too long for a socket (107 bytes with the name, 103 on macOS): set XDG_RUNTIME_DIR to a \
               shorter one"
             .to_owned(),
@@ -83,22 +79,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_others_can_write_to_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = Directory::make(Some(folder.path())).unwrap_err().to_string();
-        assert!(
-            error.contains("others can write") && error.contains(folder.path().to_str().unwrap()),
-            "{error}"
-        );
-    }
-
-    #[test]
     fn a_path_that_is_too_long_for_a_socket_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let long = folder.path().join("d".repeat(90));
-        let directory = Directory::make(Some(&long)).unwrap();
-        let error = address(&directory, "name").unwrap_err().to_string();
+        let error = address(&long.join("name.shm")).unwrap_err().to_string();
         assert!(error.contains("too long"), "{error}");
     }
 }

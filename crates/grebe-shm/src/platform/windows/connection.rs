@@ -24,7 +24,6 @@ use super::names;
 use super::port::Port;
 use super::transfer::{Outcome, Transfer, wait_for};
 use super::{owned, succeeded, user};
-use crate::directory::Directory;
 use crate::error::Error;
 use crate::message::{MEMORIES_MAX, MESSAGE_BYTES_MAX};
 use crate::platform::Received;
@@ -60,18 +59,14 @@ impl Peer {
 }
 
 impl Connection {
-    /// Connects to the producer of this name.
-    pub(crate) fn connect(name: &str, directory: Option<&Path>, timeout: Duration) -> Result<Self, Error> {
-        let absent = |path| Error::NoStream { name: name.to_owned(), path };
-        let Some(found) = Directory::find(directory)? else {
-            return Err(absent(Directory::path(directory).join(format!("{name}.shm"))));
-        };
-        let path = found.file(name)?;
+    /// Connects to the producer of this name and file.
+    pub(crate) fn connect(name: &str, path: &Path, timeout: Duration) -> Result<Self, Error> {
+        let absent = || Error::NoStream { name: name.to_owned(), path: path.to_owned() };
         let until = Instant::now() + timeout;
         loop {
             // An empty file is of a producer that is about to start.
-            let Some(pipe) = fs::read_to_string(&path).ok().as_deref().and_then(names::pipe_path) else {
-                return Err(absent(path));
+            let Some(pipe) = fs::read_to_string(path).ok().as_deref().and_then(names::pipe_path) else {
+                return Err(absent());
             };
             match open(&pipe) {
                 Ok(pipe) if user::is_own(&pipe).map_err(Error::tried("look at the producer's pipe"))? => {
@@ -83,7 +78,7 @@ impl Connection {
                     return Err(Error::Refused { name: name.to_owned(), reason });
                 }
                 Err(error) => match error.raw_os_error().map(|code| code as u32) {
-                    Some(ERROR_FILE_NOT_FOUND) => return Err(absent(path)),
+                    Some(ERROR_FILE_NOT_FOUND) => return Err(absent()),
                     // Others connect too.
                     Some(ERROR_PIPE_BUSY | ERROR_SHARING_VIOLATION) if Instant::now() < until => {
                         std::thread::sleep(Duration::from_millis(1));

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::windows::io::OwnedHandle;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -21,7 +22,6 @@ use super::owned;
 use super::port::{CLOSED, Port};
 use super::transfer::{Outcome, Transfer};
 use super::user::Access;
-use crate::directory::Directory;
 use crate::error::Error;
 use crate::platform::Event;
 
@@ -47,7 +47,7 @@ struct Instance {
 impl Listener {
     /// Takes the stream's name.
     pub(crate) fn bind(
-        directory: Directory,
+        file: PathBuf,
         name: &str,
         allow_uids: &[u32],
         port: Arc<Port>,
@@ -61,7 +61,7 @@ impl Listener {
         let access = Access::own_user().map_err(Error::tried("make an access list"))?;
         let mut this = Self { file: None, path, access, port, next: None, next_id: CLOSED + 1 };
         this.prepare(FILE_FLAG_FIRST_PIPE_INSTANCE).map_err(Error::tried("make the control pipe"))?;
-        this.file = Some(names::take(&directory, name, &pipe)?);
+        this.file = Some(names::take(&file, name, &pipe)?);
         Ok(this)
     }
 

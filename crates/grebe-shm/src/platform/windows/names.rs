@@ -11,7 +11,6 @@ use windows_sys::Win32::Storage::FileSystem::{
     DELETE, FILE_FLAG_DELETE_ON_CLOSE, FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE,
 };
 
-use crate::directory::Directory;
 use crate::error::Error;
 
 /// The user's own directory, which the system protects from other users.
@@ -31,15 +30,14 @@ pub(crate) fn why_unsafe(_: &Path) -> io::Result<Option<String>> {
 }
 
 /// Nothing to exclude: a producer holds its file.
-pub(crate) fn lock(_: &Directory) -> Result<(), Error> {
+pub(crate) fn lock(_: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a producer of this name exists. Removes the file of a dead one.
-pub(crate) fn has_producer(directory: &Directory, name: &str) -> Result<bool, Error> {
-    let path = directory.file(name)?;
+/// Whether a producer holds this file. Removes the file of a dead one.
+pub(crate) fn has_producer(path: &Path) -> Result<bool, Error> {
     // The producer shares its file for reading only.
-    let opened = OpenOptions::new().access_mode(DELETE).share_mode(SHARE_ALL).open(&path);
+    let opened = OpenOptions::new().access_mode(DELETE).share_mode(SHARE_ALL).open(path);
     match opened {
         Ok(file) => {
             drop(file);
@@ -55,8 +53,7 @@ pub(crate) fn has_producer(directory: &Directory, name: &str) -> Result<bool, Er
 
 /// Takes a stream's name, as long as the file is open: writes the pipe's name into its file. The system deletes the
 /// file when this process ends, however it ends.
-pub(super) fn take(directory: &Directory, name: &str, pipe: &str) -> Result<File, Error> {
-    let path = directory.file(name)?;
+pub(super) fn take(path: &Path, name: &str, pipe: &str) -> Result<File, Error> {
     let until = Instant::now() + RETRY;
     loop {
         let opened = OpenOptions::new()
@@ -66,7 +63,7 @@ pub(super) fn take(directory: &Directory, name: &str, pipe: &str) -> Result<File
             .access_mode(GENERIC_WRITE | DELETE)
             .share_mode(FILE_SHARE_READ)
             .custom_flags(FILE_FLAG_DELETE_ON_CLOSE)
-            .open(&path);
+            .open(path);
         match opened {
             Ok(mut file) => {
                 let written = file.set_len(0).and_then(|()| file.write_all(pipe.as_bytes()));
@@ -81,7 +78,7 @@ pub(super) fn take(directory: &Directory, name: &str, pipe: &str) -> Result<File
             }
             Err(error) if is(&error, ERROR_SHARING_VIOLATION) => return Err(Error::InUse(name.to_owned())),
             Err(error) => {
-                return Err(Error::Directory { path: directory.path.clone(), why: error.to_string() });
+                return Err(Error::Directory { path: path.to_owned(), why: error.to_string() });
             }
         }
     }
@@ -118,16 +115,16 @@ mod tests {
     #[test]
     fn a_name_is_taken_as_long_as_its_producer_holds_it() {
         let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::make(Some(folder.path())).unwrap();
-        let held = take(&directory, "x", "grebe-1").unwrap();
-        assert_eq!(fs::read_to_string(directory.file("x").unwrap()).unwrap(), "grebe-1");
-        assert!(has_producer(&directory, "x").unwrap());
-        assert!(matches!(take(&directory, "x", "grebe-2"), Err(Error::InUse(_))));
+        let (x, y) = (folder.path().join("x.shm"), folder.path().join("y.shm"));
+        let held = take(&x, "x", "grebe-1").unwrap();
+        assert_eq!(fs::read_to_string(&x).unwrap(), "grebe-1");
+        assert!(has_producer(&x).unwrap());
+        assert!(matches!(take(&x, "x", "grebe-2"), Err(Error::InUse(_))));
         drop(held);
-        assert!(!has_producer(&directory, "x").unwrap());
+        assert!(!has_producer(&x).unwrap());
         // A leftover of a power cut.
-        fs::write(directory.file("y").unwrap(), "grebe-3").unwrap();
-        assert!(!has_producer(&directory, "y").unwrap());
+        fs::write(&y, "grebe-3").unwrap();
+        assert!(!has_producer(&y).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
