@@ -33,7 +33,7 @@ case ${1:-check} in
     ;;
   run)
     bash "$tool" setup-run
-    bash "$tool" win . test --locked -p grebe-datagram -p grebe-frame
+    bash "$tool" win . test --locked -p grebe-datagram -p grebe-frame -p grebe-shm
     bash "$tool" arm . test --locked -p grebe-datagram -p grebe-frame -p grebe-ring
     bash "$tool" arm . build --locked -p grebe-shm
     ;;

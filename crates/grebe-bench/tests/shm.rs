@@ -15,7 +15,7 @@ fn main() {
         every_technique_delivers_what_was_made();
         every_way_into_a_program_leads_to_the_same_stages();
     } else {
-        println!("skipped: this system has no memfd");
+        println!("skipped: the techniques beside shared memory need Linux");
     }
     a_frame_larger_than_a_chunk_is_refused();
     println!("all passed");

@@ -72,12 +72,11 @@ const TEXT_WORDS: usize = 1 + FRAME_BYTES_MAX / 8;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::linux::map::{Mapping, memfd};
 
     fn ends() -> (Descriptions, Descriptions) {
         let words = Descriptions::words(3);
-        let memory = Mapping::new(memfd("grebe said", words * 8).unwrap(), words * 8, true).unwrap();
-        let end = || Descriptions::new(memory.words(0, words), 3);
+        let memory = Words::alone(words).unwrap();
+        let end = || Descriptions::new(memory.clone(), 3);
         (end(), end())
     }
 

@@ -50,14 +50,14 @@ pub enum Error {
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
     /// This platform has no shared memory of this kind.
-    #[error("shared memory (shm://) needs Linux: use udp:// or pipe:")]
+    #[error("shared memory (shm://) needs Linux, Windows or macOS: use udp:// or pipe:")]
     Platform,
 }
 
 impl Error {
     /// Names the failed action, as a verb.
-    #[cfg(all(target_os = "linux", not(loom)))]
-    pub(crate) fn tried(action: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
-        move |errno| Error::System { action, source: errno.into() }
+    #[cfg(not(loom))]
+    pub(crate) fn tried<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Error::System { action, source: error.into() }
     }
 }

@@ -1,17 +1,22 @@
-//! Lends batches of samples from one process to others without a copy. Linux only; elsewhere every call
-//! returns an error.
+//! Lends batches of samples from one process to others without a copy: on Linux, Windows and macOS. Elsewhere
+//! every call returns an error.
 //!
 //! ```text
 //!   producer                                                                            consumers
-//!   BatchPool over a memfd  --- payload: mapped, then sealed; read-only for others --------->  Subscriber
-//!   Publisher  === one lane each: descriptors, returned chunks (a sealed memfd) =============  Subscriber
-//!              --- control socket: passes file descriptors, wakes, hangs up ----------------
+//!   BatchPool over shared memory  --- payload: mapped; read-only for others --------------->  Subscriber
+//!   Publisher  === one lane each: descriptors, returned chunks (memory of both) =============  Subscriber
+//!              --- connection: hands over the memory, wakes, hangs up ----------------------
 //! ```
 //!
-//! A stream's name is a Unix socket in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`). A
-//! connecting process gets the memory by file descriptor, so there are no names in `/dev/shm`. The only file
-//! left behind is the socket itself, which the next producer or [`streams`] removes. When a process ends, its
-//! socket hangs up. That is the only sign of life; there is no heartbeat.
+//! A stream's name is a file in the user's own directory (`$XDG_RUNTIME_DIR/grebe/NAME.shm`): a Unix socket, on
+//! Windows the name of a pipe. A connecting process gets the memory through the connection, so the memory has no
+//! name. When a process ends, its connection hangs up. That is the only sign of life; there is no heartbeat. A
+//! killed producer leaves at most its socket, which the next producer or [`streams`] removes.
+//!
+//! The differences between systems are in `platform`: memory, its way to another process, names, waiting, and the
+//! user of a peer. A consumer would die if its memory shrank, so it takes only memory whose length is fixed: by
+//! seals, as a section, or as a POSIX object of macOS, whose length can be set once. The lanes, the threads, both
+//! ends and the messages exist once.
 //!
 //! A consumer reads batches of the same user's producers in place, and copies those of others: see [`Trust`].
 //!
@@ -21,7 +26,7 @@
 //! itself.
 //!
 //! ```
-//! # #[cfg(target_os = "linux")] {
+//! # #[cfg(any(target_os = "linux", target_os = "macos", windows))] {
 //! use std::time::Duration;
 //!
 //! use grebe_frame::Header;
@@ -56,31 +61,53 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(any(target_os = "linux", target_os = "macos", windows)),
+    allow(unreachable_code, unused, reason = "no value of the platform's types exists")
+)]
 
 mod cache;
 mod error;
 mod options;
 mod status;
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod acceptor;
+#[cfg(not(loom))]
+mod busy_poll;
+#[cfg(not(loom))]
+mod consumer;
+#[cfg(not(loom))]
+mod consumers;
+#[cfg(not(loom))]
+mod copies;
+#[cfg(not(loom))]
 mod descriptions;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod directory;
+#[cfg(all(test, not(loom)))]
+mod hostile_producer;
+#[cfg(not(loom))]
 mod lane;
-#[cfg(all(target_os = "linux", not(loom)))]
-mod linux;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+#[allow(unsafe_code, reason = "memory that several processes write to")]
+mod map;
+#[cfg(not(loom))]
 mod message;
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(not(loom))]
+mod packet;
+#[cfg(not(loom))]
+mod platform;
+#[cfg(not(loom))]
+mod publisher;
+#[cfg(not(loom))]
+mod state;
+#[cfg(not(loom))]
+mod subscriber;
+#[cfg(not(loom))]
 mod sync;
-#[cfg(all(target_os = "linux", not(loom)))]
-use linux as system;
 
-#[cfg(not(any(target_os = "linux", loom)))]
-mod absent;
-#[cfg(not(any(target_os = "linux", loom)))]
-use absent as system;
-
-#[cfg(all(fuzzing, target_os = "linux"))]
+#[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;
 
@@ -89,7 +116,11 @@ pub use grebe_ring::Policy;
 pub use options::{PublisherOptions, SubscriberOptions, Trust};
 pub use status::{ConsumerStatus, Footprint, Totals};
 #[cfg(not(loom))]
-pub use system::{Publisher, Subscriber, streams};
+pub use {
+    directory::streams,
+    publisher::{Publisher, check},
+    subscriber::Subscriber,
+};
 
 /// The examples of README.md run as tests.
 #[cfg(doctest)]

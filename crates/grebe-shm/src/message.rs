@@ -1,8 +1,8 @@
-//! Messages of the control socket. One message is one packet (`SOCK_SEQPACKET`), little-endian.
+//! Messages of a connection. One message is one packet, little-endian.
 //!
 //! ```text
 //!   consumer --> Hello      policy, requested queue length and quota, name
-//!   producer --> Welcome    sizes; with the descriptors of payload and lane     or  Refused: reason
+//!   producer --> Welcome    sizes; with the memory of payload and lane     or  Refused: reason
 //!            <-> Wake       work for the other, sleeping side
 //!   producer --> Bye        reason for cutting the consumer off
 //! ```
@@ -13,6 +13,8 @@ use grebe_ring::Policy;
 use crate::descriptions::Descriptions;
 
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256;
+/// Memory with a message: payload and lane.
+pub(crate) const MEMORIES_MAX: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {

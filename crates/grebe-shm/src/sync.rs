@@ -6,8 +6,8 @@ pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-#[cfg(all(not(loom), target_os = "linux"))]
-pub(crate) use crate::linux::map::Words;
+#[cfg(not(loom))]
+pub(crate) use crate::map::Words;
 
 #[cfg(loom)]
 pub(crate) use model::Words;

@@ -1,18 +1,16 @@
 //! Tests admission, grants, and the treatment of misbehaving consumers.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(all(any(target_os = "linux", windows), not(loom)))]
 
-use std::io::{IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchPool, Header};
 use grebe_shm::{Error, Policy, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Trust};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags,
-    SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
-};
+
+#[cfg_attr(target_os = "linux", path = "stranger/linux.rs")]
+#[cfg_attr(windows, path = "stranger/windows.rs")]
+mod stranger;
+use stranger::Stranger;
 
 fn stream(folder: &Path, more: impl FnOnce(&mut PublisherOptions)) -> (Publisher, BatchPool) {
     let mut options = PublisherOptions {
@@ -58,55 +56,15 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Hostile program that speaks the protocol.
-struct Stranger {
-    socket: OwnedFd,
-    fds: Vec<OwnedFd>,
+#[test]
+fn this_system_has_shared_memory() {
+    grebe_shm::check().unwrap();
 }
 
-impl Stranger {
-    fn connect(folder: &Path) -> Self {
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        connect(&socket, &SocketAddrUnix::new(folder.join("x.shm")).unwrap()).unwrap();
-        Self { socket, fds: Vec::new() }
-    }
-
-    fn say(&self, bytes: &[u8]) {
-        let mut none = SendAncillaryBuffer::default();
-        let _ = sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut none, SendFlags::NOSIGNAL);
-    }
-
-    /// Next packet; empty once the producer has hung up. Keeps its descriptors.
-    fn hear(&mut self) -> Vec<u8> {
-        let mut bytes = [0; 256];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let received =
-            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::empty());
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                self.fds.extend(rights);
-            }
-        }
-        received.map_or_else(|_| Vec::new(), |received| bytes[..received.bytes].to_vec())
-    }
-
-    /// Joins as a reader that drops the oldest.
-    fn join(folder: &Path) -> Self {
-        let mut stranger = Self::connect(folder);
-        let mut hello = vec![0; 60];
-        hello[..8].copy_from_slice(b"GSHM\x03\0\x01\0");
-        (hello[8], hello[12], hello[16]) = (1, 4, 8);
-        stranger.say(&hello);
-        stranger.hear();
-        assert_eq!(stranger.fds.len(), 2, "payload and lane");
-        stranger
-    }
-}
-
+#[cfg(target_os = "linux")]
 #[test]
 fn the_samples_can_be_written_by_nobody_else() {
+    use std::os::fd::AsFd;
     let folder = tempfile::tempdir().unwrap();
     let (_publisher, _pool) = stream(folder.path(), |_| ());
     let stranger = Stranger::join(folder.path());
@@ -116,6 +74,29 @@ fn the_samples_can_be_written_by_nobody_else() {
     assert!(rustix::fs::ftruncate(&stranger.fds[1], 0).is_err(), "shrink the lane");
     let seals = rustix::fs::fcntl_get_seals(payload.as_fd()).unwrap();
     assert!(seals.contains(rustix::fs::SealFlags::FUTURE_WRITE | rustix::fs::SealFlags::SEAL));
+}
+
+#[cfg(windows)]
+#[test]
+fn the_samples_can_be_written_by_nobody_else() {
+    use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+    use windows_sys::Win32::Foundation::DuplicateHandle;
+    use windows_sys::Win32::System::{Memory::FILE_MAP_WRITE, Threading::GetCurrentProcess};
+    let folder = tempfile::tempdir().unwrap();
+    let (_publisher, _pool) = stream(folder.path(), |_| ());
+    let stranger = Stranger::join(folder.path());
+    assert!(!stranger::write_over(&stranger.memory[0], 1));
+    assert!(stranger::write_over(&stranger.memory[1], 1), "the test sees the difference");
+    // Nor by a duplicate that asks for more.
+    let mut more = std::ptr::null_mut();
+    let payload = stranger.memory[0].as_raw_handle();
+    // SAFETY: the handles are open, and `more` is valid.
+    let is_given = unsafe {
+        let own = GetCurrentProcess();
+        DuplicateHandle(own, payload, own, &mut more, FILE_MAP_WRITE, 0, 0) != 0
+    };
+    // SAFETY: just made.
+    assert!(!is_given || !stranger::write_over(&unsafe { OwnedHandle::from_raw_handle(more) }, 1));
 }
 
 #[test]
@@ -128,8 +109,7 @@ fn a_reader_that_writes_garbage_is_cut_off_and_another_loses_nothing() {
     for sequence in 0..4 {
         publisher.send(&batch(&mut pool, sequence), || false).unwrap();
     }
-    // All over its own lane.
-    rustix::io::pwrite(&stranger.fds[1], &[0xA5; 640], 0).unwrap();
+    stranger.write_over_its_lane();
     publisher.send(&batch(&mut pool, 4), || false).unwrap();
     let descriptions = stranger.hear();
     assert!(String::from_utf8_lossy(&descriptions).contains("a returned word is"), "{descriptions:?}");

@@ -1,5 +1,5 @@
-//! Runs the conformance suite of queues on shared memory: real memfds, a real control socket, two threads.
-#![cfg(all(target_os = "linux", not(loom)))]
+//! Runs the conformance suite of queues on shared memory: real memory, a real connection, two threads.
+#![cfg(all(any(target_os = "linux", target_os = "macos", windows), not(loom)))]
 
 #[path = "../../grebe-flow/tests/conformance/mod.rs"]
 mod conformance;

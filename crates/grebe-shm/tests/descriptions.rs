@@ -1,5 +1,5 @@
 //! Tests descriptions of a stream, and their end.
-#![cfg(all(target_os = "linux", not(loom)))]
+#![cfg(all(any(target_os = "linux", target_os = "macos", windows), not(loom)))]
 
 use std::sync::Arc;
 use std::time::Duration;

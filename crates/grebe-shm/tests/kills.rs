@@ -1,19 +1,19 @@
-//! Kills consumers and producers with SIGKILL at any point, and checks detection time, loss at bystanders in
+//! Kills consumers and producers (SIGKILL, TerminateProcess) at any point, and checks detection time, loss at bystanders in
 //! other processes, and leftovers.
 //!
 //! `cargo test -p grebe-shm --test kills -- long` kills 200 consumers and 50 producers instead of 15 and 5.
 
-#[cfg(not(all(target_os = "linux", not(loom))))]
+#[cfg(not(all(any(target_os = "linux", target_os = "macos", windows), not(loom))))]
 fn main() {
-    println!("skipped: this system has no memfd");
+    println!("skipped: this system has no shared memory");
 }
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(any(target_os = "linux", target_os = "macos", windows), not(loom)))]
 fn main() {
     kills::main();
 }
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(any(target_os = "linux", target_os = "macos", windows), not(loom)))]
 mod kills {
     use std::fs;
     use std::io::{BufRead as _, BufReader};
@@ -42,7 +42,11 @@ mod kills {
     }
 
     /// Activity of a consumer when it is killed.
-    const AT: [&str; 5] = ["joining", "claiming", "holding", "taking_nothing", "stopped"];
+    #[cfg(unix)]
+    const AT: &[&str] = &["joining", "claiming", "holding", "taking_nothing", "stopped"];
+    /// No signal stops a process.
+    #[cfg(windows)]
+    const AT: &[&str] = &["joining", "claiming", "holding", "taking_nothing"];
 
     /// This process is the producer. Beside the successive victims there is a consumer that must see every
     /// frame.
@@ -84,7 +88,7 @@ mod kills {
             publisher.reap();
             pool.available() + PublisherOptions::default().resting_chunks() == pool.chunks()
         });
-        soon("no socket is left open", || open_files() <= files);
+        soon("no handle is left open", || open_files() <= files);
         tell("consumers", &mut noticed, seen);
     }
 
@@ -314,8 +318,18 @@ mod kills {
         path.extension() == Some("shm".as_ref())
     }
 
+    #[cfg(unix)]
     fn open_files() -> usize {
-        fs::read_dir("/proc/self/fd").unwrap().count()
+        fs::read_dir("/dev/fd").unwrap().count()
+    }
+
+    #[cfg(windows)]
+    fn open_files() -> usize {
+        use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount};
+        let mut count = 0;
+        // SAFETY: `count` is valid.
+        assert!(unsafe { GetProcessHandleCount(GetCurrentProcess(), &mut count) } != 0);
+        count as usize
     }
 
     const BLOCK: u32 = 32_000;

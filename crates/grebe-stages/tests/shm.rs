@@ -1,5 +1,5 @@
 //! Streams in shared memory as ends of a graph: the same samples, without a copy.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

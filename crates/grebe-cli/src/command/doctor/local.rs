@@ -6,33 +6,25 @@ use super::check::{Check, installs};
 
 const AREA: &str = "local";
 
-#[cfg(target_os = "linux")]
-pub(super) fn checks() -> Vec<Check> {
-    vec![shared_memory(), runtime_directory(), pipes(), ssh()]
-}
-
-#[cfg(not(target_os = "linux"))]
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::missing(AREA, "shared memory", "only on Linux", "streams between processes use UDP or pipes"),
+        shared_memory(),
+        #[cfg(target_os = "linux")]
+        runtime_directory(),
+        #[cfg(target_os = "linux")]
+        pipes(),
         ssh(),
     ]
 }
 
-#[cfg(target_os = "linux")]
 fn shared_memory() -> Check {
-    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-
-    let name = "shared memory";
-    let costs = "streams between processes use UDP or pipes";
-    let made =
-        memfd_create("grebe-doctor", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).and_then(|memory| {
-            ftruncate(&memory, 4096)?;
-            fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE)
-        });
-    match made {
-        Ok(()) => Check::ok(AREA, name, "sealed memory that readers cannot write to"),
-        Err(error) => Check::missing(AREA, name, format!("{error} (Linux 5.1 has it)"), costs),
+    let (name, costs) = ("shared memory", "streams between processes use UDP or pipes");
+    match grebe_shm::check() {
+        Ok(()) => Check::ok(AREA, name, "memory that readers cannot write to"),
+        Err(error) if cfg!(target_os = "linux") => {
+            Check::missing(AREA, name, format!("{error} (Linux 5.1 has it)"), costs)
+        }
+        Err(error) => Check::missing(AREA, name, error.to_string(), costs),
     }
 }
 

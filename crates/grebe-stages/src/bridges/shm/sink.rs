@@ -32,7 +32,7 @@ impl ShmSink {
     /// A stream of this name.
     ///
     /// # Errors
-    /// The name is taken, the system refuses, or this is not Linux.
+    /// The name is taken, the system refuses, or this system has no shared memory.
     pub fn create(name: &str, options: PublisherOptions) -> Result<Self, ShmError> {
         let (publisher, pool) = Publisher::create(name, options)?;
         let counters = Counted::default();

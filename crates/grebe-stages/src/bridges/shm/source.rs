@@ -27,7 +27,7 @@ impl ShmSource {
     /// Joins the stream at its newest batch.
     ///
     /// # Errors
-    /// The stream does not exist, its producer refuses, or this is not Linux.
+    /// The stream does not exist, its producer refuses, or this system has no shared memory.
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, ShmError> {
         Ok(Self {
             subscriber: Subscriber::connect(name, options)?,

@@ -5,30 +5,30 @@ use std::time::Duration;
 
 use grebe_frame::Batch;
 
-use super::consumer::{Consumer, Presence};
-use super::packet;
+use crate::consumer::{Consumer, Presence};
 use crate::lane::Descriptor;
 use crate::message::Message;
 use crate::options::PublisherOptions;
+use crate::packet;
 use crate::status::Totals;
 
 /// Consumers. Locked once per batch; contended only when a consumer joins or leaves.
 #[derive(Debug)]
-pub(super) struct Consumers {
-    pub(super) all: Vec<Consumer>,
+pub(crate) struct Consumers {
+    pub(crate) all: Vec<Consumer>,
     /// Cut off, or remaining after the publisher is gone: they get nothing more, and may read their chunks
     /// until they hang up.
-    pub(super) leaving: Vec<Consumer>,
+    pub(crate) leaving: Vec<Consumer>,
     resting: VecDeque<Batch>,
     rest_chunks: usize,
     block_timeout: Duration,
-    pub(super) is_ended: bool,
+    pub(crate) is_ended: bool,
     /// Totals over all consumers, including past ones; fields of the present state stay zero.
-    pub(super) counted: Totals,
+    pub(crate) counted: Totals,
 }
 
 impl Consumers {
-    pub(super) fn new(options: &PublisherOptions) -> Self {
+    pub(crate) fn new(options: &PublisherOptions) -> Self {
         let rest_chunks = options.resting_chunks();
         Self {
             all: Vec::with_capacity(options.consumers_max),
@@ -42,13 +42,13 @@ impl Consumers {
     }
 
     /// Offers a batch to all. Returns whether it waits for a consumer without room.
-    pub(super) fn offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
+    pub(crate) fn offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
         self.keep_from_reuse(batch);
         self.offer_to(|_| true, batch, what, stream)
     }
 
     /// Offers the batch again to consumers without room. Returns whether it still waits.
-    pub(super) fn retry_offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
+    pub(crate) fn retry_offer(&mut self, batch: &Batch, what: Descriptor, stream: &str) -> bool {
         self.offer_to(|consumer| consumer.waits.is_some(), batch, what, stream)
     }
 
@@ -84,7 +84,7 @@ impl Consumers {
     }
 
     /// Drops the waiting batch for consumers without room.
-    pub(super) fn give_up(&mut self, batch: &Batch) {
+    pub(crate) fn give_up(&mut self, batch: &Batch) {
         for consumer in self.all.iter_mut().filter(|consumer| consumer.waits.is_some()) {
             consumer.waits = None;
             consumer.count_dropped(batch, &mut self.counted);
@@ -92,7 +92,7 @@ impl Consumers {
     }
 
     /// Whether each consumer that the batch waits for could take it now, or is to be cut off for its timeout.
-    pub(super) fn has_room(&mut self) -> bool {
+    pub(crate) fn has_room(&mut self) -> bool {
         let mut has_room = true;
         for consumer in self.waiting() {
             consumer.reap();
@@ -101,17 +101,17 @@ impl Consumers {
         has_room
     }
 
-    pub(super) fn waiting(&mut self) -> impl Iterator<Item = &mut Consumer> {
+    pub(crate) fn waiting(&mut self) -> impl Iterator<Item = &mut Consumer> {
         self.all.iter_mut().filter(|consumer| consumer.waits.is_some())
     }
 
-    pub(super) fn reap(&mut self, stream: &str) {
+    pub(crate) fn reap(&mut self, stream: &str) {
         self.all.iter_mut().for_each(Consumer::reap);
         self.settle(stream);
     }
 
     /// Reads a consumer's messages, or its hang-up.
-    pub(super) fn attend(&mut self, id: u64, stream: &str) {
+    pub(crate) fn attend(&mut self, id: u64, stream: &str) {
         let Some(consumer) = self.all.iter_mut().find(|consumer| consumer.id == id) else {
             self.leaving.retain(|consumer| consumer.id != id || !consumer.has_hung_up());
             return;
@@ -132,7 +132,7 @@ impl Consumers {
                     let why = format!("{why} ('{stream}', policy {})", consumer.policy);
                     consumer.lender.cut_off();
                     // A consumer that does not read it notices the hang-up.
-                    let _ = packet::send_message(&consumer.socket, &Message::Bye(why), &[]);
+                    let _ = packet::send_message(&consumer.connection, &Message::Bye(why), &[]);
                     consumer.hang_up();
                     self.counted.cut_off += 1;
                     self.leaving.push(consumer);
@@ -143,13 +143,13 @@ impl Consumers {
     }
 
     /// The publisher is gone: hangs up on all, and releases the held batches.
-    pub(super) fn part(&mut self) {
+    pub(crate) fn part(&mut self) {
         self.resting.clear();
         self.all.iter().for_each(Consumer::hang_up);
         self.leaving.append(&mut self.all);
     }
 
-    pub(super) fn totals(&self) -> Totals {
+    pub(crate) fn totals(&self) -> Totals {
         Totals {
             consumers: self.all.len() as u32,
             fullest_queue_percent: self.all.iter().map(Consumer::queue_percent).max().unwrap_or(0),

@@ -1,37 +1,36 @@
 //! A consumer from its producer's view.
 
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use grebe_frame::Batch;
 use grebe_ring::Policy;
-use rustix::net::{Shutdown, shutdown};
 
-use super::packet::{self, Packet};
 use crate::lane::{Descriptor, Lender, Offer, Shape, Violation};
 use crate::message::Message;
+use crate::packet::{self, Packet};
+use crate::platform::Connection;
 use crate::status::{ConsumerStatus, Totals};
 
 #[derive(Debug)]
-pub(super) struct Consumer {
-    pub(super) id: u64,
-    pub(super) socket: OwnedFd,
-    pub(super) lender: Lender<Batch>,
-    pub(super) name: String,
-    pub(super) pid: u32,
-    pub(super) policy: Policy,
-    pub(super) shape: Shape,
-    pub(super) quota: u32,
-    pub(super) lent_frames: u64,
-    pub(super) dropped_frames: u64,
+pub(crate) struct Consumer {
+    pub(crate) id: u64,
+    pub(crate) connection: Connection,
+    pub(crate) lender: Lender<Batch>,
+    pub(crate) name: String,
+    pub(crate) pid: u32,
+    pub(crate) policy: Policy,
+    pub(crate) shape: Shape,
+    pub(crate) quota: u32,
+    pub(crate) lent_frames: u64,
+    pub(crate) dropped_frames: u64,
     /// Time since which the present batch has waited for this consumer.
-    pub(super) waits: Option<Instant>,
-    pub(super) presence: Presence,
+    pub(crate) waits: Option<Instant>,
+    pub(crate) presence: Presence,
 }
 
 /// Whether a consumer stays, or the reason for its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(crate) enum Presence {
     Connected,
     HungUp,
     CutOff(String),
@@ -39,7 +38,7 @@ pub(super) enum Presence {
 
 impl Consumer {
     /// Offers a batch. Returns the dropped batch, which may be an older one.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &mut self,
         batch: &Batch,
         what: Descriptor,
@@ -72,16 +71,16 @@ impl Consumer {
         }
     }
 
-    pub(super) fn reap(&mut self) {
+    pub(crate) fn reap(&mut self) {
         if let Err(violation) = self.lender.reap(drop).and_then(|_| self.lender.refresh()) {
             self.violates(violation);
         }
     }
 
     /// Reads the consumer's messages, and notices its hang-up.
-    pub(super) fn listen(&mut self) {
+    pub(crate) fn listen(&mut self) {
         loop {
-            match packet::receive(&self.socket) {
+            match packet::receive(&self.connection) {
                 Packet::Message(Message::Wake, _) => {
                     if let Err(violation) = self.lender.woken() {
                         return self.violates(violation);
@@ -102,9 +101,9 @@ impl Consumer {
 
     /// Whether a leaving consumer has hung up. Ignores its messages, and reads at most an honest number of
     /// them per call.
-    pub(super) fn has_hung_up(&self) -> bool {
+    pub(crate) fn has_hung_up(&self) -> bool {
         for _ in 0..STALE_PACKETS_MAX {
-            match packet::receive(&self.socket) {
+            match packet::receive(&self.connection) {
                 Packet::HungUp => return true,
                 Packet::Nothing => return false,
                 Packet::Message(..) | Packet::Malformed(_) => {}
@@ -114,21 +113,20 @@ impl Consumer {
     }
 
     /// Stops sending to it. Still listens until it hangs up itself.
-    pub(super) fn hang_up(&self) {
-        // Fails only if it has hung up already.
-        let _ = shutdown(&self.socket, Shutdown::Write);
+    pub(crate) fn hang_up(&self) {
+        self.connection.hang_up();
     }
 
     /// Wakes the consumer if it sleeps, or always.
-    pub(super) fn wake(&self, always: bool) {
+    pub(crate) fn wake(&self, always: bool) {
         if self.lender.must_wake() || always {
-            // With a full socket enough wake-ups are pending; with a broken one the consumer is gone.
-            let _ = packet::send_message(&self.socket, &Message::Wake, &[]);
+            // With a full connection enough wake-ups are pending; with a broken one the consumer is gone.
+            let _ = packet::send_message(&self.connection, &Message::Wake, &[]);
         }
     }
 
     /// Counts a batch dropped for this consumer, and updates its counter.
-    pub(super) fn count_dropped(&mut self, batch: &Batch, counted: &mut Totals) {
+    pub(crate) fn count_dropped(&mut self, batch: &Batch, counted: &mut Totals) {
         let frames = batch.len() as u64;
         self.dropped_frames += frames;
         self.lender.say_dropped(self.dropped_frames);
@@ -145,11 +143,11 @@ impl Consumer {
         self.waits = None;
     }
 
-    pub(super) fn queue_percent(&self) -> u32 {
+    pub(crate) fn queue_percent(&self) -> u32 {
         self.lender.queued() * 100 / self.shape.queue().max(1)
     }
 
-    pub(super) fn status(&self) -> ConsumerStatus {
+    pub(crate) fn status(&self) -> ConsumerStatus {
         ConsumerStatus {
             name: self.name.clone(),
             pid: self.pid,

@@ -1,18 +1,20 @@
 //! Batches of an untrusted producer, copied before anything looks at them.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use grebe_frame::{Batch, BatchMut, BatchPool, Description, HEADER_BYTES, Header};
 use grebe_ring::Signal;
 
-use super::map::{self, Mapping};
+use crate::map::Mapping;
 use crate::message::Welcome;
+use crate::platform::Memory;
 use crate::sync::Words;
 
 /// Copies a producer's chunks into a pool of this process.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub(crate) struct Copies {
     /// Producer's chunks, read as atomic words, because it may write to them meanwhile.
     chunks: Words,
     chunk_bytes: usize,
@@ -22,11 +24,11 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Makes a pool with as many copies as chunks may be out, within [`POOL_BYTES`].
-    pub(super) fn new(payload: &Mapping, welcome: &Welcome) -> rustix::io::Result<Self> {
+    pub(crate) fn new(payload: &Mapping, welcome: &Welcome) -> io::Result<Self> {
         let chunk_bytes = welcome.chunk_bytes as usize;
         let copies = (POOL_BYTES / chunk_bytes).clamp(COPIES_MIN, COPIES_MAX);
         let bytes = copies.min(welcome.quota_chunks as usize) * chunk_bytes;
-        let memory = Mapping::new(map::memfd("grebe:copies", bytes)?, bytes, true)?;
+        let memory = Mapping::new(&Memory::make("grebe:copies", bytes)?, bytes, true)?;
         let mut pool = BatchPool::over(memory.own(bytes), chunk_bytes);
         let came_back = Arc::new(Signal::new());
         pool.wake_on_return(came_back.clone());
@@ -34,27 +36,27 @@ impl Copies {
     }
 
     /// Maximum copies that may be out.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.pool.chunks()
     }
 
     /// Sets the description of later copies.
-    pub(super) fn describe(&mut self, description: Option<Arc<Description>>) {
+    pub(crate) fn describe(&mut self, description: Option<Arc<Description>>) {
         self.pool.describe(description);
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.pool.has_free()
     }
 
     /// Waits for a returned copy if all are out. Returns whether there is room.
-    pub(super) fn wait_for_room(&self, timeout: Duration) -> bool {
+    pub(crate) fn wait_for_room(&self, timeout: Duration) -> bool {
         self.came_back.wait(timeout, || self.pool.has_free())
     }
 
     /// Copies the frames of a chunk and validates each copy. Returns the batch and the number of refused
     /// frames; `None` without room.
-    pub(super) fn batch(&mut self, chunk: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
+    pub(crate) fn batch(&mut self, chunk: u32, offsets: impl Iterator<Item = u32>) -> Option<(Batch, usize)> {
         let from = chunk as usize * self.chunk_bytes;
         let mut copy = self.pool.acquire()?;
         let mut refused = 0;

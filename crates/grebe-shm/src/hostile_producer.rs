@@ -7,11 +7,10 @@ use std::time::Duration;
 use grebe_frame::{Batch, BatchPool, HEADER_BYTES, Header};
 use grebe_ring::Policy;
 use proptest::prelude::*;
-use rustix::fs::{Gid, Uid};
 
-use super::publisher::Publisher;
-use super::subscriber::Subscriber;
 use crate::options::{PublisherOptions, SubscriberOptions, Trust};
+use crate::publisher::Publisher;
+use crate::subscriber::Subscriber;
 use crate::sync::{Ordering, Words};
 
 const CHUNK_BYTES: usize = 4096;
@@ -181,64 +180,72 @@ proptest! {
     }
 }
 
-#[test]
-fn a_stream_of_another_user_is_copied() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can make a stream of another user");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
-    // Changes the user of one thread and its children.
-    let other = || {
-        let uid = Uid::from_raw(OTHER);
-        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-        publisher(path, vec![0])
-    };
-    let (mut publisher, mut pool) = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
-    let mut subscriber = subscriber(path, Trust::OwnUser);
-    assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
-    assert!(subscriber.is_copied());
-    assert!(is_kept(&mut publisher, &mut pool, &mut subscriber));
-}
+#[cfg(target_os = "linux")]
+mod other_users {
+    use rustix::fs::{Gid, Uid};
 
-#[test]
-fn a_user_that_was_not_admitted_gets_nothing() {
-    use std::os::unix::fs::MetadataExt;
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can make a stream of another user");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
-    let other = || {
-        let uid = Uid::from_raw(OTHER);
-        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-        publisher(path, Vec::new())
-    };
-    let _producer = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
-    assert_eq!(std::fs::metadata(path.join("x.shm")).unwrap().mode() & 0o777, 0o600);
-    // Root passes the mode, but not the producer.
-    let options = SubscriberOptions { directory: Some(path.to_owned()), ..SubscriberOptions::default() };
-    let refused = Subscriber::connect("x", &options).err().map(|error| error.to_string());
-    assert!(refused.as_ref().is_some_and(|why| why.contains("not for user 0")), "{refused:?}");
-}
+    use super::*;
 
-#[test]
-fn memory_that_another_user_made_is_copied_whoever_hands_it_over() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can give memory to another user");
-        return;
+    #[test]
+    fn a_stream_of_another_user_is_copied() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can make a stream of another user");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
+        // Changes the user of one thread and its children.
+        let other = || {
+            let uid = Uid::from_raw(OTHER);
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            publisher(path, vec![0])
+        };
+        let (mut publisher, mut pool) = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+        let mut subscriber = subscriber(path, Trust::OwnUser);
+        assert!(publisher.wait_for_consumers(1, Duration::from_secs(30)));
+        assert!(subscriber.is_copied());
+        assert!(is_kept(&mut publisher, &mut pool, &mut subscriber));
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (publisher, _pool) = publisher(folder.path(), Vec::new());
-    let other = Some(Uid::from_raw(OTHER));
-    rustix::fs::fchown(&publisher.state.payload, other, None).unwrap();
-    assert!(subscriber(folder.path(), Trust::OwnUser).is_copied());
+
+    #[test]
+    fn a_user_that_was_not_admitted_gets_nothing() {
+        use std::os::unix::fs::MetadataExt;
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can make a stream of another user");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        rustix::fs::chown(path, Some(Uid::from_raw(OTHER)), Some(Gid::from_raw(OTHER))).unwrap();
+        let other = || {
+            let uid = Uid::from_raw(OTHER);
+            rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+            publisher(path, Vec::new())
+        };
+        let _producer = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+        assert_eq!(std::fs::metadata(path.join("x.shm")).unwrap().mode() & 0o777, 0o600);
+        // Root passes the mode, but not the producer.
+        let options = SubscriberOptions { directory: Some(path.to_owned()), ..SubscriberOptions::default() };
+        let refused = Subscriber::connect("x", &options).err().map(|error| error.to_string());
+        assert!(refused.as_ref().is_some_and(|why| why.contains("not for user 0")), "{refused:?}");
+    }
+
+    #[test]
+    fn memory_that_another_user_made_is_copied_whoever_hands_it_over() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give memory to another user");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (publisher, _pool) = publisher(folder.path(), Vec::new());
+        let other = Some(Uid::from_raw(OTHER));
+        rustix::fs::fchown(&publisher.state.payload, other, None).unwrap();
+        assert!(subscriber(folder.path(), Trust::OwnUser).is_copied());
+    }
+
+    /// A user that no system has.
+    const OTHER: u32 = 54_321;
 }
 
 const SENT: u64 = 5_000;
-/// A user that no system has.
-const OTHER: u32 = 54_321;

@@ -1,48 +1,15 @@
-//! Memory mapped by several processes. The only `unsafe` of this crate.
+//! Memory mapped by several processes.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_ring::{Memory, MemoryMut};
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
-use rustix::process::Uid;
 
-/// Makes a zeroed memfd of this length, without a name in any file system. It is gone with its last
-/// descriptor and mapping.
-pub(crate) fn memfd(name: &str, bytes: usize) -> rustix::io::Result<OwnedFd> {
-    let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    rustix::fs::ftruncate(&fd, bytes as u64)?;
-    Ok(fd)
-}
+use crate::platform;
 
-/// Fixes the size and the seals. With `read_only`, only existing mappings can write from now on.
-pub(crate) fn seal(fd: impl AsFd, read_only: bool) -> rustix::io::Result<()> {
-    let mut seals = SIZE_SEALS;
-    seals.set(SealFlags::FUTURE_WRITE, read_only);
-    rustix::fs::fcntl_add_seals(fd, seals)
-}
-
-/// Whether the memory behind a foreign descriptor has this size permanently. A mapping of shrinking memory
-/// would kill its reader.
-pub(crate) fn is_sealed_at(fd: impl AsFd, bytes: usize) -> rustix::io::Result<bool> {
-    let seals = rustix::fs::fcntl_get_seals(&fd)?;
-    Ok(seals.contains(SIZE_SEALS) && rustix::fs::fstat(fd)?.st_size == bytes as i64)
-}
-
-/// User who made the memory.
-pub(crate) fn maker(fd: impl AsFd) -> rustix::io::Result<Uid> {
-    Ok(Uid::from_raw(rustix::fs::fstat(fd)?.st_uid))
-}
-
-/// A quarter of a second of most streams, and small even for a small machine.
-const POPULATED_BYTES_MAX: usize = 64 << 20;
-
-const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
-
-/// Shared mapping of a memfd. Clones share it.
+/// Shared mapping. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Mapping(Arc<Mapped>);
 
@@ -54,22 +21,10 @@ struct Mapped {
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes. The descriptor must have them permanently: sealed, or this process's own.
-    pub(crate) fn new(fd: impl AsFd, len: usize, writable: bool) -> rustix::io::Result<Self> {
-        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a new mapping, at an address of the kernel's choice.
-        let base =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, fd, 0) }?;
-        let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        let mapping = Self(Arc::new(Mapped { base, len, writable }));
-        let populate = if writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-        // Populated in advance, so that a stream with fast readers has no page faults: returned chunks are
-        // used first. The rest is touched when a reader falls behind. An old kernel lacks this call and
-        // faults.
-        let populated = len.min(POPULATED_BYTES_MAX);
-        // SAFETY: populating changes no content; the range is the mapping just made.
-        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), populated, populate) };
-        Ok(mapping)
+    /// Maps the first `len` bytes. The memory must have them permanently: fixed, or this process's own.
+    pub(crate) fn new(memory: &platform::Memory, len: usize, writable: bool) -> io::Result<Self> {
+        let base = memory.map(len, writable)?;
+        Ok(Self(Arc::new(Mapped { base, len, writable })))
     }
 
     /// `count` words from byte `offset` on.
@@ -105,7 +60,7 @@ impl Mapping {
 impl Drop for Mapped {
     fn drop(&mut self) {
         // SAFETY: mapped by `Mapping::new`; all pointers into it hold the `Arc`.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+        unsafe { platform::Memory::unmap(self.base, self.len) };
     }
 }
 
@@ -121,7 +76,7 @@ struct Chunks {
 }
 
 // SAFETY: page-aligned, mapped until dropped, zeroed before it is written. Only the process of the pool can
-// write to it, because the other descriptors are sealed. A reader relies on that process not to write to lent
+// write to it, because others got it read-only. A reader relies on that process not to write to lent
 // chunks, and only if it trusts it (`Trust`). A producer of this crate keeps each lease until its reader has
 // hung up.
 unsafe impl Memory for Chunks {
@@ -192,8 +147,8 @@ impl Words {
 
     /// Makes `count` zeroed words in separate memory.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn alone(count: usize) -> std::io::Result<Self> {
-        Ok(Mapping::new(memfd("words", count * 8)?, count * 8, true)?.words(0, count))
+    pub(crate) fn alone(count: usize) -> io::Result<Self> {
+        Ok(Mapping::new(&platform::Memory::make("words", count * 8)?, count * 8, true)?.words(0, count))
     }
 }
 

@@ -1,25 +1,21 @@
 //! Consumer's end: batches lent to this process.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, Description, DescriptionReader, Header, TrustedBatchImport};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{connect, sockopt};
-use rustix::process::{Uid, geteuid};
 
-use super::busy_poll::BusyPoll;
-use super::copies::Copies;
-use super::directory::{Directory, seqpacket};
-use super::map::{self, Mapping};
-use super::packet::{self, Packet};
+use crate::busy_poll::BusyPoll;
+use crate::copies::Copies;
 use crate::descriptions::Descriptions;
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::lane::{Borrower, Descriptor, Shape, Violation};
-use crate::message::{Hello, Message, Welcome};
+use crate::map::Mapping;
+use crate::message::{Hello, MEMORIES_MAX, Message, Welcome};
 use crate::options::{SubscriberOptions, Trust};
+use crate::packet::{self, Packet};
+use crate::platform::{Connection, Memory};
 use crate::sync::{Ordering, Words};
 
 /// Consumer's end of a stream. Batches of a producer of this user stay in place; those of any other are
@@ -32,7 +28,7 @@ use crate::sync::{Ordering, Words};
 #[derive(Debug)]
 pub struct Subscriber {
     name: String,
-    socket: Arc<OwnedFd>,
+    connection: Arc<Connection>,
     borrower: Borrower,
     lent: Lent,
     tables: Words,
@@ -56,7 +52,8 @@ impl Subscriber {
     /// # Errors
     /// The stream does not exist ([`Error::NoStream`]), or its producer refuses.
     pub fn connect(name: &str, options: &SubscriberOptions) -> Result<Self, Error> {
-        let socket = reach(name, options)?;
+        let file = Directory::file_to_join(name, options.directory.as_deref())?;
+        let connection = Connection::connect(name, &file, ANSWER_TIMEOUT)?;
         let hello = Message::Hello(Hello {
             policy: options.policy,
             queue_batches: options.queue_batches.max(1),
@@ -64,25 +61,24 @@ impl Subscriber {
             name: options.name.clone(),
         });
         // A producer that hangs up at once may have given a reason.
-        let sent = packet::send_message(&socket, &hello, &[]);
-        let (welcome, payload, lane) = answer(name, &socket)?;
+        let sent = packet::send_message(&connection, &hello, &[]);
+        let (welcome, payload, lane) = answer(name, &connection)?;
         sent.map_err(Error::tried("speak to the producer"))?;
         let damaged = |what: &str| Error::Damaged { name: name.to_owned(), what: what.to_owned() };
         let shape = Shape::new(welcome.queue_batches, welcome.quota_chunks);
-        for (fd, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
-            if !map::is_sealed_at(fd, bytes).map_err(Error::tried("look at shared memory"))? {
-                return Err(damaged("its size differs from the announced one, or is not sealed"));
+        for (memory, bytes) in [(&payload, welcome.payload_bytes()), (&lane, shape.words() * 8)] {
+            if !memory.is_fixed_at(bytes).map_err(Error::tried("look at shared memory"))? {
+                return Err(damaged("its size differs from the announced one, or can change"));
             }
         }
-        let is_trusted =
-            options.trust == Trust::OwnUser && is_own(listener(&socket), map::maker(&payload).ok());
-        let payload = Mapping::new(payload, welcome.payload_bytes(), false)
+        let is_trusted = options.trust == Trust::OwnUser && connection.is_from_own_user(&payload);
+        let payload = Mapping::new(&payload, welcome.payload_bytes(), false)
             .map_err(Error::tried("map shared memory"))?;
-        let lane = Mapping::new(lane, shape.words() * 8, true).map_err(Error::tried("map shared memory"))?;
+        let lane = Mapping::new(&lane, shape.words() * 8, true).map_err(Error::tried("map shared memory"))?;
         let borrower = Borrower::new(lane.words(0, shape.words()), shape, options.policy);
-        let socket = Arc::new(socket);
+        let connection = Arc::new(connection);
         let lent = if is_trusted {
-            let (returns, producer) = (borrower.returns().clone(), socket.clone());
+            let (returns, producer) = (borrower.returns().clone(), connection.clone());
             let chunks = payload.trusted(welcome.tables_at());
             Lent::InPlace(TrustedBatchImport::new(chunks, welcome.chunk_bytes as usize, move |chunk| {
                 if returns.give_back(chunk) {
@@ -96,7 +92,7 @@ impl Subscriber {
             payload.words(welcome.tables_at(), welcome.chunks as usize * welcome.table_words as usize);
         Ok(Self {
             name: name.to_owned(),
-            socket,
+            connection,
             borrower,
             lent,
             tables,
@@ -133,7 +129,7 @@ impl Subscriber {
             Lent::Copied(copies) => {
                 let batch = copies.batch(what.chunk, offsets);
                 if self.borrower.returns().give_back(what.chunk) {
-                    wake(&self.socket);
+                    wake(&self.connection);
                 }
                 batch
             }
@@ -164,7 +160,7 @@ impl Subscriber {
             return if self.borrower.is_cut_off() { Err(self.cut_off()) } else { Ok(None) };
         };
         if self.borrower.must_wake() {
-            wake(&self.socket);
+            wake(&self.connection);
         }
         if what.frames > self.welcome.table_words * 2 || what.chunk >= self.welcome.chunks {
             return Err(damaged(format!("{} frames in chunk {}", what.frames, what.chunk)));
@@ -273,7 +269,7 @@ impl Subscriber {
     fn sleep(&mut self, timeout: Duration) -> Result<(), Error> {
         self.taken_bytes = 0;
         if self.borrower.prepare_sleep() {
-            wake(&self.socket);
+            wake(&self.connection);
         }
         if !self.borrower.has_value() && self.borrower.end().is_none() {
             self.listen(timeout)?;
@@ -282,15 +278,13 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Waits for a message or a hang-up on the socket.
+    /// Waits for a message or a hang-up.
     fn listen(&mut self, timeout: Duration) -> Result<(), Error> {
-        match poll(&mut [PollFd::new(&*self.socket, PollFlags::IN)], Some(&timespec(timeout))) {
-            Ok(0) | Err(Errno::INTR) => return Ok(()),
-            Ok(_) => {}
-            Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
+        if !self.connection.wait(timeout).map_err(Error::tried("wait for the producer"))? {
+            return Ok(());
         }
         loop {
-            match packet::receive(&*self.socket) {
+            match packet::receive(&self.connection) {
                 Packet::Message(Message::Bye(reason), _) => self.bye = Some(reason),
                 Packet::Message(..) | Packet::Malformed(_) => {}
                 Packet::Nothing => return Ok(()),
@@ -333,44 +327,8 @@ impl Lent {
     }
 }
 
-/// User whose process listens at the other end of the socket.
-fn listener(socket: &OwnedFd) -> Option<Uid> {
-    sockopt::socket_peercred(socket).ok().map(|peer| peer.uid)
-}
-
-/// Whether this process's user both listens and made the memory. The placeholder for users of another
-/// namespace matches nobody.
-fn is_own(listener: Option<Uid>, maker: Option<Uid>) -> bool {
-    let own = geteuid();
-    own.as_raw() != OVERFLOW_UID && listener == Some(own) && maker == Some(own)
-}
-
-fn reach(name: &str, options: &SubscriberOptions) -> Result<OwnedFd, Error> {
-    let directory = options.directory.as_deref();
-    let absent = |path| Error::NoStream { name: name.to_owned(), path };
-    let Some(directory) = Directory::find(directory)? else {
-        return Err(absent(Directory::path(directory).join(format!("{name}.shm"))));
-    };
-    let path = directory.socket_path(name)?;
-    let address = directory.address(name)?;
-    let until = Instant::now() + ANSWER_TIMEOUT;
-    loop {
-        let socket = seqpacket()?;
-        match connect(&socket, &address) {
-            Ok(()) => return Ok(socket),
-            Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(absent(path)),
-            // The listener's queue is full because others connect too.
-            Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            Err(Errno::AGAIN) => {
-                return Err(Error::Silent { name: name.to_owned(), timeout: ANSWER_TIMEOUT });
-            }
-            Err(errno) => return Err(Error::tried("connect to the producer")(errno)),
-        }
-    }
-}
-
 /// The producer's answer to the hello.
-fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), Error> {
+fn answer(name: &str, connection: &Connection) -> Result<(Welcome, Memory, Memory), Error> {
     let name = || name.to_owned();
     let until = Instant::now() + ANSWER_TIMEOUT;
     loop {
@@ -378,16 +336,15 @@ fn answer(name: &str, socket: &OwnedFd) -> Result<(Welcome, OwnedFd, OwnedFd), E
         if left.is_zero() {
             return Err(Error::Silent { name: name(), timeout: ANSWER_TIMEOUT });
         }
-        match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timespec(left))) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::tried("wait for the producer")(errno)),
-        }
-        return match packet::receive(socket) {
+        connection.wait(left).map_err(Error::tried("wait for the producer"))?;
+        return match packet::receive(connection) {
             Packet::Nothing => continue,
-            Packet::Message(Message::Welcome(welcome), fds) => match <[OwnedFd; 2]>::try_from(fds) {
-                Ok([payload, lane]) => Ok((welcome, payload, lane)),
-                Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
-            },
+            Packet::Message(Message::Welcome(welcome), memory) => {
+                match <[Memory; MEMORIES_MAX]>::try_from(memory) {
+                    Ok([payload, lane]) => Ok((welcome, payload, lane)),
+                    Err(_) => Err(Error::Damaged { name: name(), what: "no memory was received".to_owned() }),
+                }
+            }
             Packet::Message(Message::Refused(reason), _) => Err(Error::Refused { name: name(), reason }),
             Packet::HungUp => Err(Error::ProducerGone(name())),
             Packet::Message(..) => {
@@ -410,18 +367,11 @@ fn offsets(tables: &Words, table_words: u32, what: Descriptor) -> impl Iterator<
     (0..frames).map(move |frame| if stride == 0 { table(frame) } else { row(frame) })
 }
 
-fn wake(socket: &OwnedFd) {
-    // With a full socket enough wake-ups are pending; with a broken one the producer is gone.
-    let _ = packet::send_message(socket, &Message::Wake, &[]);
+fn wake(connection: &Connection) {
+    // With a full connection enough wake-ups are pending; with a broken one the producer is gone.
+    let _ = packet::send_message(connection, &Message::Wake, &[]);
 }
 
-fn timespec(timeout: Duration) -> Timespec {
-    let timeout = timeout.min(Duration::from_secs(3600));
-    Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() }
-}
-
-/// The kernel's placeholder for users unknown to this namespace (user_namespaces(7)).
-const OVERFLOW_UID: u32 = 65_534;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Some 50 us of reading; a yield without waiting threads takes one.
 const YIELD_BYTES: usize = 1 << 20;

@@ -22,20 +22,20 @@ use std::time::{Duration, Instant};
 
 use grebe_frame::{Batch, BatchPool, Description, HEADER_BYTES, Header};
 use grebe_ring::Signal;
-use rustix::event::{EventfdFlags, eventfd};
 
-use super::acceptor::Acceptor;
-use super::busy_poll::BusyPoll;
-use super::consumer::Consumer;
-use super::consumers::Consumers;
-use super::directory::Directory;
-use super::map::{self, Mapping};
-use super::state::PublisherState;
+use crate::acceptor::Acceptor;
+use crate::busy_poll::BusyPoll;
+use crate::consumer::Consumer;
+use crate::consumers::Consumers;
 use crate::descriptions::{Descriptions, FRAME_BYTES_MAX};
+use crate::directory::Directory;
 use crate::error::Error;
 use crate::lane::{Descriptor, Shape};
+use crate::map::Mapping;
 use crate::message::{CHUNK_BYTES_MAX, CHUNKS_MAX, QUEUE_MAX, Welcome, table_words_for};
 use crate::options::PublisherOptions;
+use crate::platform::{Closer, Memory};
+use crate::state::PublisherState;
 use crate::status::{ConsumerStatus, Footprint, Totals};
 use crate::sync::{Ordering, Words};
 
@@ -49,8 +49,8 @@ use crate::sync::{Ordering, Words};
 /// does not reuse these chunks before.
 #[derive(Debug)]
 pub struct Publisher {
-    pub(super) state: Arc<PublisherState>,
-    pub(super) payload: Mapping,
+    pub(crate) state: Arc<PublisherState>,
+    pub(crate) payload: Mapping,
     tables: Words,
     welcome: Welcome,
     footprint: Footprint,
@@ -74,19 +74,19 @@ impl Publisher {
         let welcome = welcome(&options)?;
         let footprint = footprint(&welcome, &options);
         let bytes = welcome.payload_bytes();
-        let fd = map::memfd(&format!("grebe:{name}"), bytes).map_err(Error::tried("make shared memory"))?;
-        let payload = Mapping::new(&fd, bytes, true).map_err(Error::tried("map shared memory"))?;
-        map::seal(&fd, true).map_err(Error::tried("seal shared memory"))?;
-        let closing = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(Error::tried("make an event"))?;
+        let mut memory =
+            Memory::make(&format!("grebe:{name}"), bytes).map_err(Error::tried("make shared memory"))?;
+        let payload = Mapping::new(&memory, bytes, true).map_err(Error::tried("map shared memory"))?;
+        memory.seal(true).map_err(Error::tried("seal shared memory"))?;
+        let closer = Arc::new(Closer::new().map_err(Error::tried("make an event"))?);
         let directory = Directory::make(options.directory.as_deref())?;
         let state = Arc::new(PublisherState {
             name: name.to_owned(),
             consumers: Mutex::new(Consumers::new(&options)),
             options,
-            payload: fd,
+            payload: memory,
             welcome,
-            closing,
+            closer,
             is_closed: AtomicBool::new(false),
             signal: Signal::new(),
         });
@@ -292,11 +292,22 @@ impl Publisher {
     }
 }
 
+/// Whether this system has memory that producers can share, without a stream.
+///
+/// # Errors
+/// The system lacks it, or refuses.
+pub fn check() -> Result<(), Error> {
+    let closer = Closer::new();
+    let mut memory = Memory::make("grebe:check", CHECK_BYTES).map_err(Error::tried("make shared memory"))?;
+    memory.seal(true).map_err(Error::tried("seal shared memory"))?;
+    closer.map(drop).map_err(Error::tried("make an event"))
+}
+
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.state.lock().part();
-        // The acceptor's thread removes the socket, and stays as long as a consumer may read its chunks.
-        let _ = rustix::io::write(&self.state.closing, &1u64.to_ne_bytes());
+        // The acceptor's thread frees the name, and stays as long as a consumer may read its chunks.
+        self.state.closer.close();
         self.state.signal.wait(CLOSE_TIMEOUT, || self.state.is_closed.load(Ordering::Acquire));
         if let Some(acceptor) = self.acceptor.take()
             && self.state.lock().leaving.is_empty()
@@ -349,8 +360,9 @@ fn quota(options: &PublisherOptions) -> Result<u32, Error> {
     Ok(shared as u32)
 }
 
+const CHECK_BYTES: usize = 4096;
 const CONSUMERS_MAX: usize = 64;
-/// Generous time for removing a socket.
+/// Generous time for freeing a name.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval for checking whether a waiting sender is stopping.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(50);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// It does not yield. A core given to a busy program comes back after milliseconds, but at once after a
 /// sleep.
 #[derive(Debug, Default)]
-pub(super) struct BusyPoll {
+pub(crate) struct BusyPoll {
     window: Duration,
     /// Short sleeps to ignore after the next failure, and the number remaining.
     penalty: u32,
@@ -23,7 +23,7 @@ pub(super) struct BusyPoll {
 impl BusyPoll {
     /// Polls for a worthwhile time. Returns whether it became ready. If not, sleep and call
     /// [`slept`](Self::slept).
-    pub(super) fn spin(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
+    pub(crate) fn spin(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
         let mut spin = || {
             (0..SPINS).any(|_| {
                 std::hint::spin_loop();
@@ -48,7 +48,7 @@ impl BusyPoll {
     }
 
     /// Learns the total length of a wait that ended in a sleep.
-    pub(super) fn slept(&mut self, waited: Duration) {
+    pub(crate) fn slept(&mut self, waited: Duration) {
         if !self.window.is_zero() {
             self.window /= 2;
             if self.window < WINDOW_MIN {

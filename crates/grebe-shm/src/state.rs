@@ -1,73 +1,81 @@
 //! Shared state of the producer's threads, and the admission of consumers.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
 use grebe_frame::Batch;
 use grebe_ring::{Policy, Signal};
 
-use super::consumer::{Consumer, Presence};
-use super::consumers::Consumers;
-use super::map::{self, Mapping};
-use super::packet;
+use crate::consumer::{Consumer, Presence};
+use crate::consumers::Consumers;
 use crate::lane::{Lender, Shape};
+use crate::map::Mapping;
 use crate::message::{Hello, Message, Welcome};
 use crate::options::PublisherOptions;
+use crate::packet;
+use crate::platform::{Closer, Connection, Memory};
 use crate::sync::Words;
 
 /// Shared state of the sender's and the acceptor's threads.
 #[derive(Debug)]
-pub(super) struct PublisherState {
-    pub(super) name: String,
-    pub(super) options: PublisherOptions,
-    /// Sealed memory that every consumer gets.
-    pub(super) payload: OwnedFd,
+pub(crate) struct PublisherState {
+    pub(crate) name: String,
+    pub(crate) options: PublisherOptions,
+    /// Read-only memory that every consumer gets.
+    pub(crate) payload: Memory,
     /// Maximum grants of a consumer.
-    pub(super) welcome: Welcome,
-    /// Readable after the publisher is gone.
-    pub(super) closing: OwnedFd,
+    pub(crate) welcome: Welcome,
+    /// Tells the acceptor that the publisher is gone.
+    pub(crate) closer: Arc<Closer>,
     /// Whether nobody listens under the name any more.
-    pub(super) is_closed: AtomicBool,
-    pub(super) consumers: Mutex<Consumers>,
+    pub(crate) is_closed: AtomicBool,
+    pub(crate) consumers: Mutex<Consumers>,
     /// Wakes a thread that waits for room or for consumers.
-    pub(super) signal: Signal,
+    pub(crate) signal: Signal,
 }
 
 struct Lane {
-    fd: OwnedFd,
+    memory: Memory,
     shape: Shape,
     quota: u32,
     lender: Lender<Batch>,
 }
 
 impl PublisherState {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Consumers> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Consumers> {
         // A panic under the lock would be a bug. The consumers are valid even then, because each step leaves
         // them so.
         self.consumers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Admits a consumer: makes a lane, sends it with the payload, and registers the consumer.
-    pub(super) fn admit(
+    pub(crate) fn admit(
         &self,
         id: u64,
-        socket: OwnedFd,
+        connection: Connection,
         hello: Hello,
         pid: u32,
-    ) -> Result<(), (OwnedFd, String)> {
+    ) -> Result<(), (Connection, String)> {
         if let Some(why) = self.refusal(&hello) {
-            return Err((socket, why));
+            return Err((connection, why));
         }
         let lane = match self.make_lane(&hello) {
             Ok(lane) => lane,
-            Err(errno) => return Err((socket, format!("it has no memory for another consumer: {errno}"))),
+            Err(error) => {
+                return Err((connection, format!("it has no memory for another consumer: {error}")));
+            }
         };
         let welcome = Welcome { queue_batches: lane.shape.queue(), quota_chunks: lane.quota, ..self.welcome };
-        let descriptors = [self.payload.as_fd(), lane.fd.as_fd()];
-        // A failure means that the consumer is gone already.
-        if packet::send_message(&socket, &Message::Welcome(welcome), &descriptors).is_ok() {
-            self.enter(id, socket, hello, pid, lane);
+        let memory = [&self.payload, &lane.memory];
+        match packet::send_message(&connection, &Message::Welcome(welcome), &memory) {
+            Ok(()) => self.enter(id, connection, hello, pid, lane),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err((connection, format!("it cannot give memory to process {pid}: {error}")));
+            }
+            // The consumer is gone already.
+            Err(_) => {}
         }
         Ok(())
     }
@@ -90,19 +98,19 @@ impl PublisherState {
     }
 
     /// Grants the consumer's request up to the maximum.
-    fn make_lane(&self, hello: &Hello) -> rustix::io::Result<Lane> {
+    fn make_lane(&self, hello: &Hello) -> io::Result<Lane> {
         let quota = hello.quota_chunks.min(self.welcome.quota_chunks);
         // More than its quota can never be queued.
         let shape = Shape::new(hello.queue_batches.min(quota), quota);
-        let fd = map::memfd("grebe:lane", shape.words() * 8)?;
-        let mapping = Mapping::new(&fd, shape.words() * 8, true)?;
-        map::seal(&fd, false)?;
+        let mut memory = Memory::make("grebe:lane", shape.words() * 8)?;
+        let mapping = Mapping::new(&memory, shape.words() * 8, true)?;
+        memory.seal(false)?;
         let words: Words = mapping.words(0, shape.words());
         let lender = Lender::new(words, shape, hello.policy, quota, self.welcome.chunks);
-        Ok(Lane { fd, shape, quota, lender })
+        Ok(Lane { memory, shape, quota, lender })
     }
 
-    fn enter(&self, id: u64, socket: OwnedFd, hello: Hello, pid: u32, lane: Lane) {
+    fn enter(&self, id: u64, connection: Connection, hello: Hello, pid: u32, lane: Lane) {
         let mut consumers = self.lock();
         if consumers.is_ended {
             lane.lender.end(None);
@@ -110,7 +118,7 @@ impl PublisherState {
         consumers.counted.joined += 1;
         consumers.all.push(Consumer {
             id,
-            socket,
+            connection,
             lender: lane.lender,
             name: hello.name,
             pid,
@@ -127,7 +135,7 @@ impl PublisherState {
     }
 
     /// Handles a message or hang-up of a consumer.
-    pub(super) fn attend(&self, id: u64) {
+    pub(crate) fn attend(&self, id: u64) {
         self.lock().attend(id, &self.name);
         self.signal.notify();
     }
