@@ -17,7 +17,8 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::spectrum::{PowerTransform, Window};
 use floor::{Floor, Thresholds};
-use group::{Group, JOIN_ROWS};
+use group::{Group, JOIN_ROWS, Open};
+use keying::is_keyed_with;
 pub use measure::Burst;
 use measure::{BACK_ROWS, BEFORE_ROWS, Grid, LEVEL_ROWS, Measured};
 use rows::{HELD_ROWS, RowMaker, Rows, Samples};
@@ -215,7 +216,7 @@ impl BurstDetector {
             self.look(&mut found);
         }
         while let Some(open) = self.group.open.pop() {
-            if !self.group.join_keyed(&open, &self.rows, &self.floor.levels) {
+            if !self.join_keyed(&open) {
                 self.measured().measure(&open, true).into_iter().for_each(&mut found);
             }
         }
@@ -255,7 +256,7 @@ impl BurstDetector {
                 continue;
             }
             let open = self.group.open.swap_remove(at);
-            if self.group.join_keyed(&open, &self.rows, &self.floor.levels) {
+            if self.join_keyed(&open) {
                 continue;
             }
             self.measured().measure(&open, false).into_iter().for_each(&mut *found);
@@ -348,6 +349,12 @@ impl BurstDetector {
             open.last_row = row - JOIN_ROWS / 2;
         }
         is_alive
+    }
+
+    /// Whether a burst that has ended is of the shift keying of an open one, which now has its lines.
+    fn join_keyed(&mut self, ended: &Open) -> bool {
+        let (rows, floor) = (&self.rows, &self.floor.levels);
+        self.group.join_keyed(ended, |ended, open| is_keyed_with(ended, open, rows, floor))
     }
 
     fn measured(&self) -> Measured<'_> {

@@ -2,9 +2,6 @@
 
 use std::ops::Range;
 
-use super::keying::is_keyed_with;
-use super::rows::Rows;
-
 /// A burst that has not ended.
 #[derive(Debug)]
 pub(super) struct Open {
@@ -117,10 +114,8 @@ impl Group {
     }
 
     /// Gives the lines of a burst that has ended to an open one, of the same shift keying; whether there is such a one.
-    pub(super) fn join_keyed(&mut self, ended: &Open, rows: &Rows, floor: &[f32]) -> bool {
-        let Some(at) = self.open.iter().position(|open| is_keyed_with(ended, open, rows, floor)) else {
-            return false;
-        };
+    pub(super) fn join_keyed(&mut self, ended: &Open, is_of: impl Fn(&Open, &Open) -> bool) -> bool {
+        let Some(at) = self.open.iter().position(|open| is_of(ended, open)) else { return false };
         let own = &self.open[at];
         let lines = own.lines.start.min(ended.lines.start)..own.lines.end.max(ended.lines.end);
         let is_between = |(other, open): (usize, &Open)| {

@@ -289,7 +289,7 @@ fn bursts_of_the_first_and_the_last_sample_are_found_where_the_floor_was_learned
     }
     let detector = BurstDetector::complex(BurstSettings::default(), 1.0).unwrap();
     assert!(detector.pieces(0).next().is_none());
-    assert_eq!(detector.pieces(100).collect::<Vec<_>>(), [0..100]);
+    assert!(detector.pieces(100).eq(std::iter::once(0..100)));
     let pieces: Vec<_> = detector.pieces(1 << 40).collect();
     assert_eq!((pieces.len(), pieces[15].end), (16, 1 << 40));
 }
