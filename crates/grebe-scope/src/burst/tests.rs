@@ -255,6 +255,21 @@ fn both_frequencies_of_shift_keying_are_one_burst_and_neighbours_of_other_times_
 }
 
 #[test]
+fn the_end_of_a_strong_burst_does_not_reach_a_steady_one_beside_it() {
+    let of =
+        |start, length, centre| Made { kind: Kind::Fm, start, length, centre, bandwidth: 0.05, snr_db: 37.0 };
+    let mut samples = noise(9, NOISE, 400_000);
+    of(100_000, 60_000, 0.2).add(&mut samples, 1);
+    of(140_003, 60_000, 0.29).add(&mut samples, 1);
+    let found = find(BurstSettings { size: 1024, ..BurstSettings::default() }, &samples);
+    let places: Vec<_> = found.iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
+    assert!(
+        places.len() == 2 && places.iter().all(|(_, length)| length.abs_diff(60_000) < 512),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn bursts_of_the_first_and_the_last_sample_are_found_where_the_floor_was_learned() {
     let tone = |start, length, snr_db| Made {
         kind: Kind::Tone,
