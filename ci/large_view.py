@@ -232,13 +232,13 @@ def compare_with_grebe(grebe, folder):
 class Terminal:
     """`grebe view` in a terminal of 150 x 40."""
 
-    def __init__(self, grebe, path):
+    def __init__(self, grebe, path, *more):
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
             os.environ.update(TERM="xterm-256color", LANG="C.UTF-8")
-            os.execv(grebe, [grebe, "view", str(path), "--term", "--no-session"])
+            os.execv(grebe, [grebe, "view", str(path), "--term", "--no-session", *more])
 
     def wait(self, is_there, limit_s=20.0):
         """Seconds until the output meets a condition; none after the limit."""

@@ -63,7 +63,7 @@ mod _grebe {
         spectrum::ChannelSpectrum,
         stream::Stream,
         transfer::{receive_files, send_files},
-        trigger::trigger_row,
+        trigger::{burst_row, trigger_row},
     };
 
     #[pymodule_init]

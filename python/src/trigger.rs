@@ -1,6 +1,8 @@
-//! The scope's triggers, over arrays. `grebe._analysis` stands on it.
+//! The scope's triggers and its search of bursts, over arrays. `grebe._analysis` stands on it.
 
-use grebe_scope::{Condition, Passage, Polarity, Slope, Trigger};
+use std::ops::Range;
+
+use grebe_scope::{Burst, BurstDetector, BurstSettings, Condition, Passage, Polarity, Slope, Trigger};
 use pyo3::prelude::*;
 
 use crate::array::Rows;
@@ -48,6 +50,50 @@ pub(crate) fn trigger_row(
     py.detach(|| trigger.scan(0, samples, |event| found.push(event.position())));
     Ok(found)
 }
+
+/// Start, length, centre and bandwidth in cycles per sample, power in dBFS, SNR in dB, whether it is cut.
+type BurstAt = (u64, u64, f64, f64, f64, f64, bool);
+
+/// The bursts of a row of `float32`; `q` of complex samples. They come in the order of their ends.
+#[pyfunction]
+#[pyo3(signature = (i, q, *, size, false_alarms, full_scale, longest))]
+pub(crate) fn burst_row(
+    py: Python<'_>,
+    i: &Bound<'_, PyAny>,
+    q: Option<&Bound<'_, PyAny>>,
+    size: usize,
+    false_alarms: f64,
+    full_scale: f64,
+    longest: u64,
+) -> PyResult<Vec<BurstAt>> {
+    let settings = BurstSettings { size, false_alarms, longest_samples: longest, ..BurstSettings::default() };
+    let make = if q.is_some() { BurstDetector::complex } else { BurstDetector::real };
+    let refused = |error: grebe_scope::Error| Kind::Usage.error(error.to_string());
+    let mut detector = make(settings, full_scale).map_err(refused)?;
+    let (i, q) = (Rows::of(i)?, q.map(Rows::of).transpose()?);
+    let i = i.numbers::<f32>(0)?;
+    let q = q.as_ref().map(|q| q.numbers::<f32>(0)).transpose()?.unwrap_or_default();
+    let mut found = Vec::new();
+    let mut take = |it: Burst| {
+        let place = (it.first_sample_index, it.length_samples);
+        found.push((place.0, place.1, it.centre, it.bandwidth, it.power_dbfs, it.snr_db, it.is_cut));
+    };
+    py.detach(|| {
+        for Range { start, end } in detector.pieces(i.len() as u64) {
+            let own = start as usize..end as usize;
+            detector.learn(&i[own.clone()], q.get(own).unwrap_or_default());
+        }
+        let mut q = q.chunks(AT_ONCE);
+        for (number, i) in i.chunks(AT_ONCE).enumerate() {
+            detector.append((number * AT_ONCE) as u64, i, q.next().unwrap_or_default(), &mut take);
+        }
+        detector.end(&mut take);
+    });
+    Ok(found)
+}
+
+/// Samples that a search of bursts takes at once.
+const AT_ONCE: usize = 1 << 18;
 
 /// # Errors
 /// `UsageError`: unknown slope.

@@ -223,6 +223,38 @@ def test_events_are_where_the_signal_crosses() -> None:
         grebe.find(x + 1j, level=0.0)
 
 
+def test_bursts_have_times_bands_and_powers() -> None:
+    random, rate = np.random.default_rng(5), 1e6
+    noise = random.standard_normal((2, 400_000)) + 1j * random.standard_normal((2, 400_000))
+    x = (noise * np.sqrt(0.5e-6)).astype(np.complex64)
+    # The first one is there from the first sample on; both frequencies of the last one are one burst.
+    made = [(0, 120_000, 100e3), (200_000, 5_000, -200e3), (300_000, 40_000, 50e3), (300_000, 40_000, 80e3)]
+    for start, length, frequency in made:
+        x[1, start : start + length] += (0.1 * np.exp(2j * np.pi * frequency / rate * np.arange(length))).astype(np.complex64)
+    none, found = grebe.find(x, "burst", rate=rate, center=433e6, above=6.0)
+    assert none == [] and [it.is_cut for it in found] == [True, False, False]
+    for burst, (start, length, centre_hz, dbfs) in zip(
+        found, [(0, 120_000, 433.1e6, -20), (200_000, 5_000, 432.8e6, -20), (300_000, 40_000, 433.065e6, -17)]
+    ):
+        assert abs(burst.position - start) <= 1_024 and abs(burst.samples - length) <= 1_024
+        assert abs(burst.centre_frequency_hz - centre_hz) < 200 and abs(burst.power_dbfs - dbfs) < 0.3 and burst.snr_db > 20
+
+    def of(above: float = 6.0, **more: Any) -> list[int]:
+        return [it.position for it in grebe.find(x[1], "burst", rate=rate, above=above, **more)[0]]
+
+    all_of = [it.position for it in found]
+    assert of() == all_of and of(band=(50e3, 150e3)) == [all_of[0], all_of[2]]
+    assert of(longer=0.01) == [all_of[0], all_of[2]] and of(shorter=0.01) == [all_of[1]] and of(holdoff=0.25) == [all_of[0], all_of[2]]
+    assert of(above=90.0) == []
+    real = grebe.find(x[1].real, "burst", rate=rate, above=6.0)[0]
+    assert [round(it.centre_frequency_hz, -3) for it in real] == [100e3, 200e3, 65e3]
+    for wrong in (dict(level=1.0), dict(transform=1_000), dict(false_alarms=0.0), dict(rate=0.0), dict(full_scale=-1.0)):
+        with pytest.raises(grebe.UsageError):
+            grebe.find(x, "burst", **wrong)  # type: ignore[call-overload]
+    with pytest.raises(grebe.UsageError, match="only complex ones"):
+        grebe.find(x.real, "burst", center=1e6)
+
+
 def test_no_samples_and_sizes_that_cannot_be_are_refused_in_words(tmp_path: pathlib.Path) -> None:
     for nothing in (np.zeros(0, "i2"), np.zeros((2, 0), "f4"), np.zeros((0, 10), "i2")):
         for use in (

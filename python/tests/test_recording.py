@@ -98,6 +98,24 @@ def test_what_cannot_be_opened_says_why(tmp_path: pathlib.Path) -> None:
         wav.annotate(0, label="no")
 
 
+def test_bursts_are_those_of_the_array(tmp_path: pathlib.Path) -> None:
+    random = np.random.default_rng(6)
+    x = ((random.standard_normal(300_000) + 1j * random.standard_normal(300_000)) * 1e-3).astype(np.complex64)
+    for start, frequency in ((100_000, 0.1), (200_000, -0.2)):
+        x[start : start + 30_000] += (0.1 * np.exp(2j * np.pi * frequency * np.arange(30_000))).astype(np.complex64)
+    path = tmp_path / "x.sigmf-meta"
+    with grebe.publish(str(path), rate=1e6, dtype="cf32") as out:
+        out.write(x)
+    rec = grebe.Recording(path)
+    events = rec.find("burst", above=6.0, annotate=True)
+    assert [it.burst for it in events] == grebe.find(x, "burst", rate=1e6, above=6.0)[0] and len(events) == 2
+    assert all(it.burst is not None and (it.start, it.length) == (it.burst.position, it.burst.samples) for it in events)
+    assert rec.find("burst", above=6.0, band=(50e3, 150e3), transform=512, false_alarms=1e-9)[0].start == pytest.approx(100_000, abs=512)
+    assert len(grebe.Recording(path).annotations) == 2
+    with pytest.raises(grebe.UsageError, match="--above"):
+        rec.find("burst", level=1.0)
+
+
 def test_events_are_those_of_the_command_and_of_the_array(gappy: pathlib.Path) -> None:
     rec = grebe.Recording(ECG)
     scale = rec.description()["grebe:channels"][0]["scale"]

@@ -8,6 +8,7 @@ mod walk;
 mod wanted;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use anyhow::Result;
 use grebe_frame::SampleFormat;
@@ -26,6 +27,16 @@ pub(crate) use wanted::{Signal, Wanted};
 
 /// Search over consecutive samples of a signal.
 pub(crate) trait Search: Send {
+    /// Pieces of so many samples that [`learn`](Self::learn) takes before the first samples.
+    fn pieces(&self, _samples: u64) -> Vec<Range<u64>> {
+        Vec::new()
+    }
+
+    /// Learns the noise from a piece of the signal.
+    fn learn(&mut self, _block: &Block<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Searches the next samples; a gap in the index restarts the search.
     fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()>;
 
@@ -53,6 +64,14 @@ impl Wanted {
 }
 
 impl Search for BurstSearch {
+    fn pieces(&self, samples: u64) -> Vec<Range<u64>> {
+        BurstSearch::pieces(self, samples)
+    }
+
+    fn learn(&mut self, block: &Block<'_>) -> Result<()> {
+        BurstSearch::learn(self, block)
+    }
+
     fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
         BurstSearch::scan(self, first_index, block, found)
     }

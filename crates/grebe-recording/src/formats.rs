@@ -141,6 +141,16 @@ impl SampleFile {
         sigmf::annotation_place(path, kind_of(path) == Some(Kind::SigMf))
     }
 
+    /// The recording of each channel in a SigMF collection of channels, whose annotations are those of its channel; none for other
+    /// recordings, and where its metadata cannot be written.
+    ///
+    /// # Errors
+    /// As for [`edit_annotations`](Self::edit_annotations).
+    pub fn channel_recordings(path: &Path) -> Result<Vec<PathBuf>, Error> {
+        let is_sigmf = kind_of(path) == Some(Kind::SigMf);
+        if is_sigmf { sigmf::channel_metas(path) } else { Ok(Vec::new()) }
+    }
+
     /// Removes the file of annotations beside a recording, which another has replaced.
     pub fn forget_annotations(path: &Path) {
         // Most have none.

@@ -46,8 +46,8 @@ mod verify;
 mod writer;
 
 pub(crate) use annotate::{
-    annotation_file, annotations_in, beside_of as annotations_beside, edit as edit_annotations,
-    place as annotation_place, with_those_beside,
+    annotation_file, annotations_in, beside_of as annotations_beside, channel_metas,
+    edit as edit_annotations, place as annotation_place, with_those_beside,
 };
 pub(super) use assembler::Assembler;
 pub(crate) use collection::missing_collection_of;

@@ -7,14 +7,18 @@
 
 mod floor;
 mod group;
+mod keying;
 mod measure;
 mod rows;
 mod splatter;
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::spectrum::{PowerTransform, Window};
 use floor::{Floor, Thresholds};
-use group::{Group, JOIN_ROWS};
+use group::{Group, JOIN_ROWS, Open};
+use keying::is_keyed_with;
 pub use measure::Burst;
 use measure::{BACK_ROWS, BEFORE_ROWS, Grid, LEVEL_ROWS, Measured};
 use rows::{HELD_ROWS, RowMaker, Rows, Samples};
@@ -41,8 +45,9 @@ impl Default for BurstSettings {
 /// Finds bursts in one channel.
 ///
 /// Rows are transforms with Hann's window, half over one another. Each line has a noise floor that follows the noise where no burst
-/// is. A burst is a group of cells over it. One that rests for less than three transforms goes on, and none goes on after a gap. A
-/// signal that is there in the first rows is a part of the floor.
+/// is. A burst is a group of cells over it. One that rests for less than three transforms goes on, and none goes on after a gap. The
+/// frequencies of shift keying, which begin and end together or take turns, are one burst. A signal that is there in the first rows is a part of the floor,
+/// unless pieces without it were [learned](Self::learn).
 ///
 /// ```
 /// use grebe_scope::{BurstDetector, BurstSettings};
@@ -143,6 +148,25 @@ impl BurstDetector {
         self.zero = zero;
     }
 
+    /// Pieces to [learn](Self::learn) from a signal of `samples` samples, spread over it.
+    pub fn pieces(&self, samples: u64) -> impl Iterator<Item = Range<u64>> + use<> {
+        let length = samples.min((LEARN_ROWS + 1) * self.grid.size as u64 / 2);
+        let pieces = (samples / length.max(1)).min(LEARN_PIECES);
+        let last = u128::from(samples - length);
+        let first = move |piece: u64| (last * u128::from(piece) / u128::from(pieces.max(2) - 1)) as u64;
+        (0..pieces).map(move |piece| first(piece)..first(piece) + length)
+    }
+
+    /// Learns the noise floor from a piece of the signal, before the first samples. At each frequency, a quarter of all pieces must be
+    /// without bursts.
+    pub fn learn(&mut self, first: &[f32], q: &[f32]) {
+        let hop = self.grid.size / 2;
+        let count = (first.len() / hop).saturating_sub(1).min(LEARN_ROWS as usize);
+        let mut rows = vec![vec![0.0; self.cells.len()]; count];
+        self.maker.make(Samples { first, q, zero: self.zero }, &self.floor.levels, &mut rows);
+        self.floor.learn(rows.iter().map(Vec::as_slice));
+    }
+
     /// Takes the next samples, real ones without `q`, and tells each burst that has ended. No burst goes on after a gap in the index.
     pub fn append(
         &mut self,
@@ -191,8 +215,10 @@ impl BurstDetector {
         while self.floor.is_known() && self.next_look < self.rows.next() {
             self.look(&mut found);
         }
-        for open in std::mem::take(&mut self.group.open) {
-            self.measured().measure(&open, true).into_iter().for_each(&mut found);
+        while let Some(open) = self.group.open.pop() {
+            if !self.join_keyed(&open) {
+                self.measured().measure(&open, true).into_iter().for_each(&mut found);
+            }
         }
         self.pending.iter_mut().for_each(Vec::clear);
         self.rows.clear();
@@ -230,6 +256,9 @@ impl BurstDetector {
                 continue;
             }
             let open = self.group.open.swap_remove(at);
+            if self.join_keyed(&open) {
+                continue;
+            }
             self.measured().measure(&open, false).into_iter().for_each(&mut *found);
             if row - open.first_row > self.longest_rows {
                 self.floor.accept(&self.rows, open.band(self.cells.len()));
@@ -322,6 +351,12 @@ impl BurstDetector {
         is_alive
     }
 
+    /// Whether a burst that has ended is of the shift keying of an open one, which now has its lines.
+    fn join_keyed(&mut self, ended: &Open) -> bool {
+        let (rows, floor) = (&self.rows, &self.floor.levels);
+        self.group.join_keyed(ended, |ended, open| is_keyed_with(ended, open, rows, floor))
+    }
+
     fn measured(&self) -> Measured<'_> {
         Measured {
             rows: &self.rows,
@@ -339,6 +374,9 @@ const FIRST_ROWS: u64 = HELD_ROWS as u64;
 /// Rows after one that are needed to look at it.
 const LOOK_AHEAD_ROWS: u64 = 2;
 const ROWS_AT_ONCE: usize = 256;
+/// Rows of a piece that the floor is learned from: their median is right within a tenth.
+const LEARN_ROWS: u64 = 64;
+const LEARN_PIECES: u64 = 16;
 /// Standard deviations of the noise over which a band has power, for a burst that was found.
 const ALIVE_DEVIATIONS: f64 = 2.5;
 /// Lines to either side whose mean over four rows tells whether a line belongs to the cells beside it.

@@ -14,7 +14,7 @@ recording. ``docs/python.md`` has recipes. The package includes the command ``gr
 
 from __future__ import annotations
 
-from ._analysis import Measurements, Peak, Spectrogram, Spectrum, Tone, envelope, find, measure, spectrogram, spectrum
+from ._analysis import Burst, Measurements, Peak, Spectrogram, Spectrum, Tone, envelope, find, measure, spectrogram, spectrum
 from ._errors import Error, GapError, GoneError, LeaseWarning, Timeout, UsageError
 from ._grebe import Block, Gap, Publisher, __version__
 from ._graph import Graph, Running
@@ -26,6 +26,7 @@ from ._transfer import LeftOut, Offer, Progress, Received, Sent, probe, receive,
 __all__ = [
     "Annotation",
     "Block",
+    "Burst",
     "Error",
     "Event",
     "Gap",

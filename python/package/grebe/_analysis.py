@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from ._errors import UsageError
-from ._grebe import ChannelSpectrum, measure_rows, plot_columns, trigger_row
+from ._grebe import ChannelSpectrum, burst_row, measure_rows, plot_columns, trigger_row
 
 Floats = npt.NDArray[np.float64]
+_LONGEST_S = 60.0
+"""A longer signal becomes a part of the noise floor."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,26 @@ class Peak(NamedTuple):
     frequency: float
     """Hertz."""
     dbfs: float
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Energy over the noise in time and frequency, with the fields of ``grebe find --trigger burst``."""
+
+    position: int
+    """Its first sample."""
+    samples: int
+    """Its length."""
+    centre_frequency_hz: float
+    """Mean frequency of its power."""
+    bandwidth_hz: float
+    """Width of the band that holds 99 % of its power."""
+    power_dbfs: float
+    """Mean power without the noise."""
+    snr_db: float
+    """That power over the noise in its bandwidth."""
+    is_cut: bool
+    """Samples are missing before or after it, and so a part of it."""
 
 
 class Tone(NamedTuple):
@@ -179,6 +201,7 @@ def measure(samples: npt.ArrayLike, rate: float = 0.0) -> Measurements:
     return Measurements(*(column.reshape(shape)[()] for column in values.T))
 
 
+@overload
 def find(
     samples: npt.ArrayLike,
     kind: Literal["edge", "pulse", "runt", "window", "dropout"] = "edge",
@@ -192,22 +215,100 @@ def find(
     shorter: float | None = None,
     holdoff: float = 0.0,
     rate: float = 1.0,
-) -> list[Floats]:
+) -> list[Floats]: ...
+
+
+@overload
+def find(
+    samples: npt.ArrayLike,
+    kind: Literal["burst"],
+    *,
+    above: float | None = None,
+    band: tuple[float, float] | None = None,
+    false_alarms: float = 1e-7,
+    transform: int = 1024,
+    center: float = 0.0,
+    full_scale: float | None = None,
+    longer: float = 0.0,
+    shorter: float | None = None,
+    holdoff: float = 0.0,
+    rate: float = 1.0,
+) -> list[list[Burst]]: ...
+
+
+def find(
+    samples: npt.ArrayLike,
+    kind: Literal["edge", "pulse", "runt", "window", "dropout", "burst"] = "edge",
+    *,
+    level: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    slope: Literal["rising", "falling", "either"] = "rising",
+    hysteresis: float = 0.0,
+    above: float | None = None,
+    band: tuple[float, float] | None = None,
+    false_alarms: float = 1e-7,
+    transform: int = 1024,
+    center: float = 0.0,
+    full_scale: float | None = None,
+    longer: float = 0.0,
+    shorter: float | None = None,
+    holdoff: float = 0.0,
+    rate: float = 1.0,
+) -> list[Floats] | list[list[Burst]]:
     """Triggers in every channel of an array whose last axis is time: an array of positions per channel, in samples with fraction.
+    Of bursts, a list of them per channel, in the order of their starts.
 
     kind
         ``"edge"``: the level is crossed. ``"pulse"``: a pulse of a width ends (``longer``, ``shorter``). ``"runt"``: a pulse passes one of
         two levels and not the other (``low``, ``high``). ``"window"``: the range is left, or with ``slope="falling"`` entered.
-        ``"dropout"``: the level is not crossed for a time (``longer``).
+        ``"dropout"``: the level is not crossed for a time (``longer``). ``"burst"``: energy over the noise, in time and frequency;
+        only ``above`` to ``rate`` apply to it, and samples may be complex.
     slope
         Direction of the crossing; ``"falling"`` also means pulses below.
     hysteresis
         Distance that the signal must go back before the next crossing counts.
     longer, shorter, holdoff
         In seconds at ``rate`` samples per second; in samples without a rate. ``holdoff`` is the hold-off per channel.
+    above
+        Minimum signal-to-noise ratio of a burst in dB.
+    band
+        Frequencies in hertz in which the centre of a burst lies.
+    false_alarms
+        Maximum false alarms per line of a transform of noise, 1e-15 to 0.01.
+    transform
+        Samples per transform, a power of two from 64 to 16384: shorter ones resolve times, longer ones frequencies.
+    center, full_scale
+        As for ``spectrum``.
 
-    For complex samples, search ``abs(x)`` or one of their parts.
+    For levels of complex samples, search ``abs(x)`` or one of their parts.
     """
+    if not (0.0 < rate < np.inf and longer >= 0 and holdoff >= 0 and (shorter is None or shorter >= 0)):
+        raise UsageError("rate, longer, shorter and holdoff are not negative, and rate is not 0")
+    least, most = max(_samples(longer, rate), 1), 2**64 - 1 if shorter is None else _samples(shorter, rate)
+    if kind == "burst":
+        if (level, low, high, slope, hysteresis) != (None, None, None, "rising", 0.0):
+            raise UsageError("a burst crosses no level: give above, the minimum signal-to-noise ratio in dB")
+        i, q, _, full_scale = _signal(samples, full_scale)
+        if center and q is None:
+            raise UsageError("real samples have their 0 Hz at 0 Hz: only complex ones have a center")
+        found = []
+        for number in range(len(i)):
+            row = slice(number, number + 1)
+            bursts = burst_row(
+                i[row],
+                None if q is None else q[row],
+                size=transform,
+                false_alarms=false_alarms,
+                full_scale=full_scale,
+                longest=_samples(_LONGEST_S, rate) if rate != 1.0 else 2**62,
+            )
+            low_hz, high_hz = band or (-np.inf, np.inf)
+            there = [Burst(at, length, f * rate + center, w * rate, *rest) for at, length, f, w, *rest in sorted(bursts)]
+            there = [it for it in there if least <= it.samples <= most and low_hz <= it.centre_frequency_hz <= high_hz]
+            there = [it for it in there if above is None or it.snr_db >= above]
+            found.append(_held_off(there, _samples(holdoff, rate)))
+        return found
     array = np.asarray(samples)
     if _parts(array)[1] is not None:
         raise UsageError("complex samples cross no level: search abs(x), or one of their parts")
@@ -218,10 +319,7 @@ def find(
         raise UsageError(f"kind={kind!r} needs a level")
     elif kind == "dropout" and longer <= 0:
         raise UsageError("kind='dropout' needs longer, the time without a crossing")
-    if not (0.0 < rate < np.inf and longer >= 0 and holdoff >= 0 and (shorter is None or shorter >= 0)):
-        raise UsageError("rate, longer, shorter and holdoff are not negative, and rate is not 0")
     rows, _ = _rows(array, np.float32)
-    least, most = max(_samples(longer, rate), 1), 2**64 - 1 if shorter is None else _samples(shorter, rate)
     return [
         np.array(
             trigger_row(
@@ -239,6 +337,14 @@ def find(
         )
         for number in range(len(rows))
     ]
+
+
+def _held_off(bursts: list[Burst], samples: int) -> list[Burst]:
+    kept: list[Burst] = []
+    for burst in bursts:
+        if not kept or burst.position - kept[-1].position >= samples:
+            kept.append(burst)
+    return kept
 
 
 def spectrum(

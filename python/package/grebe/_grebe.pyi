@@ -246,6 +246,15 @@ def trigger_row(
     most: int,
     holdoff: int,
 ) -> list[float]: ...
+def burst_row(
+    i: npt.NDArray[Any],
+    q: npt.NDArray[Any] | None,
+    *,
+    size: int,
+    false_alarms: float,
+    full_scale: float,
+    longest: int,
+) -> list[tuple[int, int, float, float, float, float, bool]]: ...
 def send_files(
     paths: list[Path],
     ticket: str | None,

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ._analysis import Spectrogram, _bounds, _check_size, _frequencies, _signal, envelope
+from ._analysis import Burst, Spectrogram, _bounds, _check_size, _frequencies, _signal, envelope
 from ._errors import Error, UsageError
 from ._grebe import ChannelSpectrum, plot_columns
 from ._grebe import Recording as _Recording
@@ -63,6 +63,8 @@ class Event:
     """Index of its first sample, in the recorded stream."""
     seconds: float | None
     """The same in seconds after the first sample, if the rate is known."""
+    burst: Burst | None = None
+    """Of a burst, its band and its power. Frequencies are those on the air if the recording has a centre frequency."""
 
 
 class Recording(_Recording):
@@ -189,7 +191,7 @@ class Recording(_Recording):
 
     def find(
         self,
-        kind: Literal["edge", "pulse", "runt", "window", "dropout", "level", "power", "silence", "gap"] = "edge",
+        kind: Literal["edge", "pulse", "runt", "window", "dropout", "level", "power", "silence", "burst", "gap"] = "edge",
         *,
         level: float | None = None,
         low: float | None = None,
@@ -200,6 +202,10 @@ class Recording(_Recording):
         shorter: float | None = None,
         holdoff: float = 0.0,
         window: float = 1e-3,
+        above: float | None = None,
+        band: tuple[float, float] | None = None,
+        false_alarms: float | None = None,
+        transform: int | None = None,
         channel: int | str | Sequence[int | str] | None = None,
         t0: float = 0.0,
         t1: float | None = None,
@@ -212,7 +218,7 @@ class Recording(_Recording):
         kind
             As ``grebe.find``, and conditions that last: ``"level"`` (the signal stays at or above the level, or with ``slope="falling"`` below),
             ``"power"`` and ``"silence"`` (its mean power over ``window`` stays at or above a level in dB of full scale, or below), and
-            ``"gap"``.
+            ``"gap"``. ``"burst"``, with ``above``, ``band``, ``false_alarms`` and ``transform`` as in ``grebe.find``.
         level, low, high, hysteresis
             In the unit of the channel in the recording.
         longer, shorter, holdoff, window, t0, t1
@@ -234,10 +240,14 @@ class Recording(_Recording):
             "--shorter": shorter,
             "--holdoff": holdoff or None,
             "--window": window if kind in ("power", "silence") else None,
+            "--above": above,
+            "--false-alarms": false_alarms,
             "--start": t0 or None,
             "--duration": None if t1 is None else max(t1 - t0, 0.0),
         }
         words = ["--trigger", kind, "--slope", slope, "--json"]
+        words += ["--band={:.6f},{:.6f}".format(*band)] if band is not None else []
+        words += ["--transform", str(transform)] if transform is not None else []
         # The equals sign protects negative numbers.
         words += [f"{name}={value:.15f}" for name, value in given.items() if value is not None]
         words += ["--channels", ",".join(map(str, channels))] if channels else []
@@ -247,9 +257,9 @@ class Recording(_Recording):
         found = []
         for line in _command("find", str(self.path), *words).splitlines():
             it = json.loads(line)
-            found.append(
-                Event(it["event"], it["channel"] or "", it["position"], it["samples"], it["sample_index"], it["seconds"])
-            )
+            burst = Burst(**{field.name: it[field.name] for field in fields(Burst)}) if kind == "burst" else None
+            place = it["position"], it["samples"], it["sample_index"], it["seconds"]
+            found.append(Event(it["event"], it["channel"] or "", *place, burst))
         return found
 
     def annotate(

@@ -2,9 +2,13 @@
 
 mod event;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use grebe_frame::Component;
-use grebe_recording::{Annotation, AnnotationEdit, AnnotationsEdited, SampleFile};
+use grebe_recording::{Annotation, AnnotationEdit, SampleFile};
 use grebe_view::LaneId;
 
 use self::event::{Event, Form};
@@ -43,16 +47,37 @@ pub(crate) fn run(options: &Find) -> Result<Ending> {
         );
     }
     if options.annotate && ending == Ending::Good {
-        let edits: Vec<_> = telling.annotations.into_iter().map(AnnotationEdit::Add).collect();
-        let AnnotationsEdited { added, places, .. } = SampleFile::edit_annotations(&options.file, &edits)?;
-        let there = edits.len() - added;
-        let there =
-            if there > 0 { format!(", {} existed already", grouped(there as u64)) } else { String::new() };
-        let place = places.first().unwrap_or(&options.file);
-        let added = counted(added as u64, "annotation");
-        note!("wrote {added} into {}{there}", place.display());
+        annotate(&options.file, telling.annotations)?;
     }
     Ok(ending)
+}
+
+/// Writes annotations into a recording; of channels with files of their own, each into its file.
+fn annotate(path: &Path, annotations: Vec<(Option<usize>, Annotation)>) -> Result<()> {
+    let channels = SampleFile::channel_recordings(path)?;
+    let mut edits: BTreeMap<&Path, Vec<AnnotationEdit<Annotation>>> = BTreeMap::from([(path, Vec::new())]);
+    let all = annotations.len();
+    for (channel, annotation) in annotations {
+        let own = channel.and_then(|channel| channels.get(channel)).map_or(path, PathBuf::as_path);
+        edits.entry(own).or_default().push(AnnotationEdit::Add(annotation));
+    }
+    let (mut added, mut places) = (0, Vec::new());
+    for (own, edits) in edits.iter().filter(|(_, edits)| !edits.is_empty()) {
+        let edited = SampleFile::edit_annotations(own, edits)?;
+        added += edited.added;
+        places.extend(edited.places);
+    }
+    let existed = match all - added {
+        0 => String::new(),
+        existed => format!(", {} existed already", grouped(existed as u64)),
+    };
+    let place = match &places[..] {
+        [place] => place.display().to_string(),
+        [] => path.display().to_string(),
+        places => format!("{} files of {}", places.len(), path.display()),
+    };
+    note!("wrote {} into {place}{existed}", counted(added as u64, "annotation"));
+    Ok(())
 }
 
 /// Reports that levels are in counts, if the recording states no unit.
@@ -74,7 +99,8 @@ struct Printer<'a> {
     /// Index of the recording's first sample.
     first_index: u64,
     told: u64,
-    annotations: Vec<Annotation>,
+    /// By channel.
+    annotations: Vec<(Option<usize>, Annotation)>,
     lines: String,
 }
 
@@ -115,6 +141,7 @@ impl<'a> Printer<'a> {
     fn lanes(&mut self, mut file: SampleFile, options: &Find) -> Result<(Ending, u64)> {
         Signal::check_band_of(&file, "--band", options.conditions.band)?;
         let mut searches = searches(&Signal::of(&file), options)?;
+        learn(&mut searches, &mut file, 0)?;
         let mut centre_hz = Signal::of(&file).centre_hz();
         let block_samples =
             if options.trigger == EventKind::Burst { BURST_BLOCK_SAMPLES } else { BLOCK_SAMPLES };
@@ -144,6 +171,7 @@ impl<'a> Printer<'a> {
                     end_all(&mut searches, missing, &mut hits, &mut events, options.trigger);
                     centre_hz = signal.centre_hz();
                     searches = self::searches(&signal, options)?;
+                    learn(&mut searches, &mut file, position)?;
                 }
                 let length = block_samples.min(end - position).min(file.described_samples(position));
                 let block = file.block(position, length as usize)?;
@@ -183,7 +211,8 @@ impl<'a> Printer<'a> {
                     let what = "a recording has a million annotations at most, and there are more events: raise the level or --holdoff, or give --max";
                     return Err(Usage(what.to_owned()).into());
                 }
-                self.annotations.push(self.annotation(&event, file));
+                let channel = event.lane.map(|lane| lane.channel);
+                self.annotations.push((channel, self.annotation(&event, file)));
             }
         }
         output::text(&self.lines)?;
@@ -208,6 +237,17 @@ fn searches(signal: &Signal, options: &Find) -> Result<Vec<(LaneId, Box<dyn Sear
         Ok((lane, wanted.with_threads(threads).search(lane, signal)?))
     };
     signal.lanes(&options.conditions.lanes())?.into_iter().map(search).collect()
+}
+
+/// Learns the noise of the samples that are described as those at a position.
+fn learn(searches: &mut [(LaneId, Box<dyn Search>)], file: &mut SampleFile, position: u64) -> Result<()> {
+    let samples = file.described_samples(position).min(file.len_samples() - position);
+    for (_, search) in searches {
+        for Range { start, end } in search.pieces(samples) {
+            search.learn(&file.block(position + start, (end - start) as usize)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Ends lasting events at the end of the file.

@@ -1,5 +1,7 @@
 //! Bursts of a channel, in hertz.
 
+use std::ops::Range;
+
 use anyhow::Result;
 use grebe_recording::Block;
 use grebe_scope::{Burst, BurstDetector, BurstSettings};
@@ -67,14 +69,28 @@ impl BurstSearch {
         })
     }
 
-    pub(super) fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
+    pub(super) fn pieces(&self, samples: u64) -> Vec<Range<u64>> {
+        self.detector.pieces(samples).collect()
+    }
+
+    pub(super) fn learn(&mut self, block: &Block<'_>) -> Result<()> {
+        self.read(block)?;
+        self.detector.learn(if self.is_complex { &self.i } else { &self.numbers }, &self.q);
+        Ok(())
+    }
+
+    /// Reads the samples of a block.
+    fn read(&mut self, block: &Block<'_>) -> Result<()> {
         block.numbers(self.channel, &mut self.numbers)?;
-        let (first, q) = if self.is_complex {
+        if self.is_complex {
             split(&self.numbers, &mut self.i, &mut self.q);
-            (&self.i, self.q.as_slice())
-        } else {
-            (&self.numbers, &[][..])
-        };
+        }
+        Ok(())
+    }
+
+    pub(super) fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
+        self.read(block)?;
+        let (first, q) = (if self.is_complex { &self.i } else { &self.numbers }, &self.q);
         let place = Place { rate_hz: self.rate_hz, centre_hz: self.centre_hz, conditions: &self.conditions };
         let lasting = &mut self.lasting;
         self.detector.append(first_index, first, q, |burst| place.take(&burst, lasting, found));

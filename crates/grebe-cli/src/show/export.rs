@@ -206,6 +206,47 @@ mod tests {
     }
 
     #[test]
+    fn a_band_is_cut_as_convert_cuts_it_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        // A tone at 100 kHz of 0.5, and one at -300 kHz, from sample 1,000 on.
+        let turn = |at: usize, hz: f64| (std::f64::consts::TAU * (hz / 1e6 * at as f64).fract()).sin_cos();
+        let tones = |at: usize| {
+            let ((sin, cos), (other_sin, other_cos)) = (turn(at, 100e3), turn(at, -300e3));
+            ((0.5 * cos + 0.4 * other_cos) as f32, (0.5 * sin + 0.4 * other_sin) as f32)
+        };
+        let (i, q): (Vec<f32>, Vec<f32>) = (1_000..41_000).map(tones).unzip();
+        let run = ExtractRun { first_sample_index: 1_000, samples: ExtractSamples::F32(vec![i, q]) };
+        let extract = Extract {
+            rate_hz: 1e6,
+            format: SampleFormat::Cf32,
+            range: 0..41_000,
+            lanes: vec![LaneId { channel: 0, part: Part::I }, LaneId { channel: 0, part: Part::Q }],
+            runs: vec![run],
+            ..Extract::default()
+        };
+        let band = |samples| Some(CutBand { samples, low_hz: 80e3, high_hz: 120e3 });
+        let out = folder.path().join("box.sigmf-meta");
+        let path = export(&out, &extract, band(11_000..31_000)).unwrap();
+        let mut file = SampleFile::open(&path).unwrap();
+        assert_eq!((file.rate_hz(), file.len_samples()), (Some(50e3), 1_000));
+        assert_eq!(file.description(0).unwrap().centre_frequency_hz, Some(100e3));
+        let sizes = |file: &mut SampleFile| {
+            let length = file.len_samples() as usize;
+            let samples = file.block(0, length).unwrap().channel::<Complex<f32>>(0).unwrap().into_owned();
+            samples.iter().map(|it| it.re.hypot(it.im)).collect::<Vec<f32>>()
+        };
+        let cut = sizes(&mut file);
+        assert!(cut.iter().all(|size| (size - 0.5).abs() < 1e-3), "{cut:?}");
+        // The part of the box that is held, and none.
+        let path = export(&folder.path().join("early.sigmf-meta"), &extract, band(0..2_000)).unwrap();
+        assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 50);
+        assert!(export(&folder.path().join("late"), &extract, band(50_000..60_000)).is_err());
+        let names = std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name());
+        let others: Vec<_> = names.filter(|it| it.to_string_lossy().starts_with('.')).collect();
+        assert!(others.is_empty(), "{others:?}");
+    }
+
+    #[test]
     fn an_export_reads_back_with_gaps_and_triggers() {
         let folder = tempfile::tempdir().unwrap();
         let values =

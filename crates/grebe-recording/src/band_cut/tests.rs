@@ -122,13 +122,32 @@ fn boxes_of_one_pass_are_those_of_their_own() {
     assert!(done[0].edge_samples.0 > 20 && done[0].edge_samples.1 == 0, "{done:?}");
     assert_eq!((done[1].edge_samples, done[3].samples), ((0, 0), 1_000));
     assert!(done[3].edge_samples.1 > 20, "{done:?}");
-    let alone = folder.path().join("alone");
-    std::fs::create_dir(&alone).unwrap();
-    for (wanted, together) in boxes.into_iter().zip(&mut together) {
-        let (_, mut made) = cut(std::slice::from_ref(&wide), vec![wanted.clone()], &alone).unwrap();
-        for entry in std::fs::read_dir(&alone).unwrap() {
-            std::fs::remove_file(entry.unwrap().path()).unwrap();
-        }
+    assert_same_alone(&wide, boxes, &mut together);
+}
+
+#[test]
+fn a_hundred_boxes_of_one_pass_are_those_of_a_hundred_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let wide = recorded(&folder.path().join("wide"), 50e3, &[(0..60_000, None)]);
+    let mut rng = grebe_testing::Rng::with_seed(100);
+    let boxes: Vec<CutBox> = (0..100)
+        .map(|_| {
+            let bandwidth_hz = 5e3 + rng.f64() * 60e3;
+            let centre_hz = (rng.f64() - 0.5) * 800e3;
+            wanted(rng.u64(0..50_000), rng.u64(100..20_000), centre_hz, bandwidth_hz)
+        })
+        .collect();
+    let (_, mut together) = cut(std::slice::from_ref(&wide), boxes.clone(), folder.path()).unwrap();
+    assert_eq!(together.len(), 100);
+    assert_same_alone(&wide, boxes, &mut together);
+}
+
+/// Compares boxes of one pass with each in a pass of its own.
+#[track_caller]
+fn assert_same_alone(wide: &PathBuf, boxes: Vec<CutBox>, together: &mut [SampleFile]) {
+    for (wanted, together) in boxes.into_iter().zip(together) {
+        let alone = tempfile::tempdir().unwrap();
+        let (_, mut made) = cut(std::slice::from_ref(wide), vec![wanted.clone()], alone.path()).unwrap();
         let (one, other) = (samples(&mut made[0]), samples(together));
         assert_eq!(one.len(), other.len(), "{wanted:?}");
         let apart = one.iter().zip(&other).map(|(a, b)| (a.re - b.re).hypot(a.im - b.im)).fold(0.0, f32::max);

@@ -64,6 +64,13 @@ pub(crate) fn place(path: &Path, is_sigmf: bool) -> Result<PathBuf, Error> {
     }
 }
 
+/// The metadata of each recording of a collection of channels; none where they cannot be written, and for others.
+pub(crate) fn channel_metas(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let recording = Recording::open(path)?.filter(|recording| recording.collection.is_some());
+    let metas = recording.into_iter().flat_map(|recording| recording.metas);
+    Ok(metas.map(|(base, _)| base.meta()).collect())
+}
+
 /// The recording with the annotations of the file beside it.
 pub(crate) fn with_those_beside(path: &Path, file: SampleFile) -> SampleFile {
     let place = beside_of(path);

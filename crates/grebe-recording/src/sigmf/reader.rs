@@ -118,8 +118,8 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
     if len_samples == 0 {
         return Err(Error::Empty { path: path.into() });
     }
-    // grebe writes equal annotations into each, and a label of one channel looks like one of all.
-    let annotations = std::mem::take(&mut recordings[0].annotations);
+    let each = recordings.iter_mut().map(|recording| std::mem::take(&mut recording.annotations));
+    let annotations = of_all_channels(each);
     let described: Vec<_> = recordings
         .iter_mut()
         .map(|recording| (recording.source.channels(), std::mem::take(&mut recording.descriptions)))
@@ -129,6 +129,21 @@ fn join(path: &Path, mut recordings: Vec<Recording>, note: Option<String>) -> Re
         SampleFile::new(sources, sample_rate_hz, len_samples, segments, notes).whole(!cut_off && all_there);
     let file = file.being_recorded(is_recorded).described(described::join(&described)).annotated(annotations);
     Ok(Opened { file, stripes })
+}
+
+/// Annotations by position. One of all channels is in each of their files, one of a channel in its own.
+fn of_all_channels(each: impl Iterator<Item = Vec<Annotation>>) -> Vec<Annotation> {
+    let all = each.enumerate().flat_map(|(file, own)| own.into_iter().map(move |it| (file, it)));
+    let mut all: Vec<(usize, Annotation)> = all.collect();
+    all.sort_by_key(|(_, it)| it.position);
+    let mut kept: Vec<(usize, Annotation)> = Vec::with_capacity(all.len());
+    for (file, it) in all {
+        let same = kept.iter().rev().take_while(|(_, other)| other.position == it.position);
+        if !same.filter(|(other, _)| *other != file).any(|(_, other)| *other == it) {
+            kept.push((file, it));
+        }
+    }
+    kept.into_iter().map(|(_, it)| it).collect()
 }
 
 /// Ends all recordings where all are good. A closed one determines the end, because all data had arrived

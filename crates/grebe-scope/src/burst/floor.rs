@@ -13,36 +13,51 @@ pub(super) struct Floor {
     is_known: bool,
     /// Lines that do not follow: those of bursts.
     busy: Vec<Range<usize>>,
+    /// Levels of pieces of the signal, before the first floor.
+    learned: Vec<Vec<f32>>,
 }
 
 impl Floor {
     pub(super) fn new(lines: usize) -> Self {
-        Self { levels: vec![0.0; lines], is_known: false, busy: Vec::new() }
+        Self { levels: vec![0.0; lines], is_known: false, busy: Vec::new(), learned: Vec::new() }
     }
 
     pub(super) fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// Takes the medians of the held rows. Does nothing for fewer rows than a floor can be told from.
+    /// Takes the noise of a piece of the signal.
+    pub(super) fn learn<'a>(&mut self, rows: impl ExactSizeIterator<Item = &'a [f32]> + Clone) {
+        if rows.len() >= FEWEST_ROWS {
+            self.learned.push(levels_of(rows));
+        }
+    }
+
+    /// Takes what was learned, else the medians of the held rows. Does nothing for fewer rows than a floor can be told from.
     pub(super) fn begin(&mut self, rows: &Rows) {
         if rows.held().len() < FEWEST_ROWS {
             return;
         }
         self.is_known = true;
-        let mut values = Vec::with_capacity(rows.held().len());
-        let mut own = |line: usize| {
-            values.clear();
-            values.extend(rows.held().map(|row| row[line]));
-            median(&mut values) / std::f32::consts::LN_2
-        };
-        let own: Vec<f32> = (0..self.levels.len()).map(&mut own).collect();
-        for line in 0..own.len() {
-            let near = line.saturating_sub(NEAR_LINES)..(line + NEAR_LINES + 1).min(own.len());
-            let smooth = median(&mut own[near].to_vec());
-            // A line that is always louder than its neighbours is a carrier, and so a part of the floor.
-            self.levels[line] = if own[line] > smooth * CARRIER { own[line] } else { smooth };
+        self.levels = levels_of(rows.held());
+        let pieces = std::mem::take(&mut self.learned);
+        if pieces.is_empty() {
+            return;
         }
+        let mut values = Vec::with_capacity(pieces.len());
+        let mut quiet = |line: usize| {
+            values.clear();
+            values.extend(pieces.iter().map(|piece| piece[line]));
+            quantile(&mut values, QUIET)
+        };
+        let mut quiet: Vec<f32> = (0..self.levels.len()).map(&mut quiet).collect();
+        // Where the noise itself is another one now, even the lines that are nearest to it have changed.
+        let changes = self.levels.iter().zip(&quiet).map(|(own, quiet)| own / quiet.max(f32::MIN_POSITIVE));
+        let change = quantile(&mut changes.collect::<Vec<f32>>(), UNCHANGED);
+        if !(1.0 / CHANGE..CHANGE).contains(&change) {
+            quiet.iter_mut().for_each(|level| *level *= change);
+        }
+        self.levels = quiet;
     }
 
     /// Follows a row outside of bursts. Power beyond `CLIP` floors counts as that, so that no burst lifts the floor.
@@ -70,9 +85,29 @@ impl Floor {
     }
 }
 
-fn median(values: &mut [f32]) -> f32 {
-    let middle = values.len() / 2;
-    *values.select_nth_unstable_by(middle, f32::total_cmp).1
+/// Medians of rows, smooth but for carriers.
+fn levels_of<'a>(rows: impl ExactSizeIterator<Item = &'a [f32]> + Clone) -> Vec<f32> {
+    let lines = rows.clone().next().map_or(0, <[f32]>::len);
+    let mut values = Vec::with_capacity(rows.len());
+    let mut own = |line: usize| {
+        values.clear();
+        values.extend(rows.clone().map(|row| row[line]));
+        quantile(&mut values, 0.5) / std::f32::consts::LN_2
+    };
+    let own: Vec<f32> = (0..lines).map(&mut own).collect();
+    let level = |line: usize| {
+        let near = line.saturating_sub(NEAR_LINES)..(line + NEAR_LINES + 1).min(lines);
+        let smooth = quantile(&mut own[near].to_vec(), 0.5);
+        // A line that is always louder than its neighbours is a carrier, and so a part of the floor.
+        if own[line] > smooth * CARRIER { own[line] } else { smooth }
+    };
+    (0..lines).map(level).collect()
+}
+
+/// The value that this part of all values is below.
+fn quantile(values: &mut [f32], part: f64) -> f32 {
+    let place = (values.len() as f64 * part) as usize;
+    *values.select_nth_unstable_by(place, f32::total_cmp).1
 }
 
 /// Thresholds of a cell and of a sum of four rows, in floors.
@@ -111,6 +146,12 @@ impl Thresholds {
 /// Fewer rows tell no floor.
 const FEWEST_ROWS: usize = 8;
 const NEAR_LINES: usize = 8;
+/// At least this part of the pieces is without bursts at a line.
+const QUIET: f64 = 0.25;
+/// At least this part of the lines has no burst in the first rows.
+const UNCHANGED: f64 = 0.1;
+/// A larger change of the noise is none of the estimate.
+const CHANGE: f32 = 1.5;
 const CARRIER: f32 = 2.5;
 /// Share of a new row in the floor.
 const FOLLOW: f32 = 1.0 / 512.0;

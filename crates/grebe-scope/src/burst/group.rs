@@ -10,7 +10,9 @@ pub(super) struct Open {
     /// The last row with one of its cells, and with its power.
     pub(super) last_cell: u64,
     pub(super) last_row: u64,
-    lines: Range<usize>,
+    pub(super) lines: Range<usize>,
+    /// Whether it has several frequencies in turn, so that all cells between them are its own.
+    is_keyed: bool,
     /// Its begin, in rows, once it is too old for its first rows to be held.
     pub(super) begin: Option<(f64, bool)>,
     /// Sums of the lines of the rows that lie `BEFORE_ROWS` before it.
@@ -69,9 +71,11 @@ impl Group {
                 self.touched.push(id);
             }
         }
-        // One that goes on by its power alone.
+        // One that goes on by its power alone, or at another frequency.
         let goes_on = |open: &&Open| {
-            open.last_row > open.last_cell && open.lines.start < run.end && run.start < open.lines.end
+            (open.last_row > open.last_cell || open.is_keyed)
+                && open.lines.start < run.end
+                && run.start < open.lines.end
         };
         let going_on = self.open.iter().filter(goes_on).map(|open| open.id);
         self.touched.extend(going_on);
@@ -102,10 +106,35 @@ impl Group {
             last_cell: row,
             last_row: row,
             lines,
+            is_keyed: false,
             begin: None,
             sums_before: sums_before.to_vec(),
         });
         id
+    }
+
+    /// Gives the lines of a burst that has ended to an open one, of the same shift keying; whether there is such a one.
+    pub(super) fn join_keyed(&mut self, ended: &Open, is_of: impl Fn(&Open, &Open) -> bool) -> bool {
+        let Some(at) = self.open.iter().position(|open| is_of(ended, open)) else { return false };
+        let own = &self.open[at];
+        let lines = own.lines.start.min(ended.lines.start)..own.lines.end.max(ended.lines.end);
+        let is_between = |(other, open): (usize, &Open)| {
+            other != at && open.lines.start < lines.end && lines.start < open.lines.end
+        };
+        if self.open.iter().enumerate().any(is_between) {
+            return false;
+        }
+        let own = &mut self.open[at];
+        if ended.first_row < own.first_row {
+            own.first_row = ended.first_row;
+            own.begin = ended.begin;
+            own.sums_before.clone_from(&ended.sums_before);
+        }
+        own.lines = lines;
+        own.is_keyed = true;
+        own.last_cell = own.last_cell.max(ended.last_cell);
+        own.last_row = own.last_row.max(ended.last_row);
+        true
     }
 
     /// The older of two bursts takes the other.
@@ -114,6 +143,7 @@ impl Group {
         let younger = self.open.swap_remove(younger);
         let Some(own) = self.open.iter_mut().find(|open| open.id == id) else { return };
         own.lines = own.lines.start.min(younger.lines.start)..own.lines.end.max(younger.lines.end);
+        own.is_keyed |= younger.is_keyed;
         own.last_cell = own.last_cell.max(younger.last_cell);
         own.last_row = own.last_row.max(younger.last_row);
         self.last.iter_mut().flatten().filter(|(id, _)| *id == younger.id).for_each(|(id, _)| *id = own.id);

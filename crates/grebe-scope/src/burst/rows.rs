@@ -45,7 +45,7 @@ impl Rows {
         self.rows.get_mut(place as usize).map(Vec::as_mut_slice)
     }
 
-    pub(super) fn held(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+    pub(super) fn held(&self) -> impl ExactSizeIterator<Item = &[f32]> + Clone {
         self.rows.iter().map(Vec::as_slice)
     }
 

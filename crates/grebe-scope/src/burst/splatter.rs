@@ -33,13 +33,16 @@ pub(super) fn clean(
         while let Some(next) = (begin.saturating_sub(JOIN_LINES)..begin).find(is_band) {
             begin = next;
         }
-        // With what a sweep reaches meanwhile, because its power only moves.
+        // With what a sweep reaches meanwhile, because its power only moves. A neighbour there changes no difference.
         let reach = SWEEP * (end - begin) + JOIN_LINES;
         let near = begin.saturating_sub(reach)..(end + reach).min(own.len());
-        let sums = [before, own, after].map(|row| row[near.clone()].iter().sum::<f32>());
-        let (low, high) = (sums[0].min(sums[1]).min(sums[2]), sums[0].max(sums[1]).max(sums[2]));
-        if high > EDGE * low {
-            remove(&mut cleaned, begin..end, high, floor, is_circular);
+        let span = |lines: &Range<usize>| {
+            let sums = [before, own, after].map(|row| row[lines.clone()].iter().sum::<f32>());
+            (sums[0].min(sums[1]).min(sums[2]), sums[0].max(sums[1]).max(sums[2]))
+        };
+        let ((low, high), (_, highest)) = (span(&near), span(&(begin..end)));
+        if high - low > EDGE * highest {
+            remove(&mut cleaned, begin..end, high - low, floor, is_circular);
         }
         done.push(begin..end);
     }
@@ -74,8 +77,8 @@ const STRONG: f32 = 250.0;
 const BAND: f32 = 0.01;
 /// Maximum bands examined per row.
 const BANDS_MAX: usize = 8;
-/// A band whose power changes by less has no edge.
-const EDGE: f32 = 4.0;
+/// A band that changes by less than this part of its power has no edge.
+const EDGE: f32 = 0.75;
 /// Widths of a sweep that it moves within two rows.
 const SWEEP: usize = 3;
 /// Power that half of Hann's window has a line away, of that of all lines of the whole one: 1 / (1.5 pi^2), and a margin of 3.

@@ -221,6 +221,95 @@ fn noise_gives_as_few_false_alarms_as_were_asked_for() {
 }
 
 #[test]
+fn both_frequencies_of_shift_keying_are_one_burst_and_neighbours_of_other_times_are_not() {
+    let tone = |start, length, centre| Made {
+        kind: Kind::Tone,
+        start,
+        length,
+        centre,
+        bandwidth: 1.5 / 256.0,
+        snr_db: 25.0,
+    };
+    let mut samples = noise(8, NOISE, 900_000);
+    let mut rng = Rng::with_seed(2);
+    // Symbols of 150 samples, each at one of two frequencies 31 lines apart.
+    let (begin, symbols) = (100_000, 400);
+    for symbol in 0..symbols {
+        let centre = if symbol % 2 == 0 || rng.bool() { -0.06 } else { 0.06 };
+        tone(begin + symbol * 150, 150, centre).add(&mut samples, 1);
+    }
+    // Two transmitters, one of which is on for longer.
+    tone(400_000, 60_000, -0.06).add(&mut samples, 1);
+    tone(400_000, 80_000, 0.06).add(&mut samples, 1);
+    // One that begins with another, and has a third between them.
+    tone(600_000, 60_000, -0.2).add(&mut samples, 1);
+    tone(590_000, 90_000, -0.13).add(&mut samples, 1);
+    tone(600_000, 60_000, -0.06).add(&mut samples, 1);
+    let found = find(BurstSettings { size: 256, ..BurstSettings::default() }, &samples);
+    assert_eq!(found.len(), 6, "{found:#?}");
+    let keyed = found[0];
+    assert!(keyed.first_sample_index.abs_diff(begin as u64) < 256, "{keyed:?}");
+    assert!(keyed.length_samples.abs_diff(symbols as u64 * 150) < 512, "{keyed:?}");
+    // Three quarters of the time at the lower frequency.
+    assert!((keyed.centre + 0.03).abs() < 0.01 && (0.12..0.15).contains(&keyed.bandwidth), "{keyed:?}");
+}
+
+#[test]
+fn the_end_of_a_strong_burst_does_not_reach_a_steady_one_beside_it() {
+    let of =
+        |start, length, centre| Made { kind: Kind::Fm, start, length, centre, bandwidth: 0.05, snr_db: 37.0 };
+    let mut samples = noise(9, NOISE, 400_000);
+    of(100_000, 60_000, 0.2).add(&mut samples, 1);
+    of(140_003, 60_000, 0.29).add(&mut samples, 1);
+    let found = find(BurstSettings { size: 1024, ..BurstSettings::default() }, &samples);
+    let places: Vec<_> = found.iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
+    assert!(
+        places.len() == 2 && places.iter().all(|(_, length)| length.abs_diff(60_000) < 512),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn bursts_of_the_first_and_the_last_sample_are_found_where_the_floor_was_learned() {
+    let tone = |start, length, snr_db| Made {
+        kind: Kind::Tone,
+        start,
+        length,
+        centre: 0.2,
+        bandwidth: 1.5 / 256.0,
+        snr_db,
+    };
+    // As much louder as the noise of the first pieces, which is another one.
+    for (power, snr_db) in [(NOISE, 20.0), (NOISE * 10.0, 30.0)] {
+        let mut samples = noise(6, NOISE, 700_000);
+        samples[..120_000].copy_from_slice(&noise(7, power, 120_000));
+        tone(0, 100_000, snr_db).add(&mut samples, 1);
+        tone(650_000, 50_000, 20.0).add(&mut samples, 1);
+        let settings = BurstSettings { size: 256, ..BurstSettings::default() };
+        assert_eq!(find(settings, &samples).len(), 1, "a part of the floor");
+        let mut detector = BurstDetector::complex(settings, 1.0).unwrap();
+        for piece in detector.pieces(samples.len() as u64) {
+            let (i, q) = parts(&samples[piece.start as usize..piece.end as usize]);
+            detector.learn(&i, &q);
+        }
+        let mut found = Vec::new();
+        let (i, q) = parts(&samples);
+        detector.append(0, &i, &q, |burst| found.push(burst));
+        detector.end(|burst| found.push(burst));
+        let told: Vec<_> =
+            found.iter().map(|it| (it.first_sample_index, it.length_samples, it.is_cut)).collect();
+        let [first, last] = told[..] else { panic!("{found:#?}") };
+        assert!(first.0 == 0 && first.1.abs_diff(100_000) < 256 && first.2, "{first:?}");
+        assert!(last.0.abs_diff(650_000) < 256 && last.0 + last.1 == 700_000 && last.2, "{last:?}");
+    }
+    let detector = BurstDetector::complex(BurstSettings::default(), 1.0).unwrap();
+    assert!(detector.pieces(0).next().is_none());
+    assert!(detector.pieces(100).eq(std::iter::once(0..100)));
+    let pieces: Vec<_> = detector.pieces(1 << 40).collect();
+    assert_eq!((pieces.len(), pieces[15].end), (16, 1 << 40));
+}
+
+#[test]
 fn gaps_carriers_and_bad_samples() {
     let mut samples = noise(3, NOISE, 400_000);
     let tone = |start, length, centre, power: f64| Made {

@@ -78,7 +78,7 @@ impl RegionMeasurer {
             if around.end - around.start > samples.end - samples.start {
                 let mut samples = SignalSamples::default();
                 samples.add(tracks, region.channel, around.clone());
-                burst = burst_in(region, &samples, tracks);
+                burst = burst_in(region, &around, &samples, tracks);
             }
         });
         // Samples that have not arrived yet may come.
@@ -120,7 +120,12 @@ fn burst_size(region: &Region) -> usize {
 }
 
 /// The burst that covers most of a box.
-fn burst_in<K: Kind>(region: &Region, samples: &SignalSamples<K>, tracks: &Tracks<K>) -> Option<Region> {
+fn burst_in<K: Kind>(
+    region: &Region,
+    around: &Range<u64>,
+    samples: &SignalSamples<K>,
+    tracks: &Tracks<K>,
+) -> Option<Region> {
     let settings = BurstSettings { size: burst_size(region), ..BurstSettings::default() };
     let is_complex = tracks.format().is_complex();
     let make = if is_complex { BurstDetector::complex } else { BurstDetector::real };
@@ -143,6 +148,15 @@ fn burst_in<K: Kind>(region: &Region, samples: &SignalSamples<K>, tracks: &Track
             best = Some((covered, found));
         }
     };
+    // A burst may be there from the first sample on, or close after another one.
+    let pieces: Vec<Range<u64>> = detector.pieces(around.end - around.start).collect();
+    samples.each_run(is_complex, |first, i, q| {
+        let place = |index: u64| (index.saturating_sub(first) as usize).min(i.len());
+        for piece in &pieces {
+            let own = place(around.start + piece.start)..place(around.start + piece.end);
+            detector.learn(&i[own.clone()], q.get(own).unwrap_or_default());
+        }
+    });
     samples.each_run(is_complex, |first, i, q| detector.append(first, i, q, &mut take));
     detector.end(&mut take);
     best.map(|(_, found)| found)
@@ -155,7 +169,7 @@ const PIECES: u64 = 16;
 /// Lines of a transform within the band, if the box is long enough for some transforms.
 const LINES_MIN: f64 = 64.0;
 const TRANSFORMS_MIN: usize = 4;
-/// Transforms on either side of the box from which the noise floor is known.
+/// Transforms on either side of the box from which the noise floor is learned.
 const FLOOR_TRANSFORMS: u64 = 160;
 const BURST_SIZES: (f64, f64) = (64.0, 2048.0);
 const INTERVAL_NS: u64 = 250_000_000;

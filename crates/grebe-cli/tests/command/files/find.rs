@@ -205,6 +205,46 @@ fn find_writes_annotations_once_that_the_recording_then_has() {
 }
 
 #[test]
+fn find_annotates_a_channel_in_its_own_file_of_a_collection() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sigmf-meta");
+    let settings = SigmfSettings { sample_rate_hz: 1e3, channels: 2, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let pulses = |places: &[usize]| {
+        let mut samples = vec![0i16; 100];
+        places.iter().for_each(|&at| samples[at..at + 5].fill(900));
+        samples
+    };
+    writer.write(0, &[&pulses(&[20, 80]), &pulses(&[60, 80])]).unwrap();
+    writer.finish().unwrap();
+    let file = path.with_extension("sigmf-collection").display().to_string();
+    let find = ["find", &file, "--trigger", "level", "--level", "700", "--annotate"];
+    for says in ["wrote 4 annotations into 2 files of ", "wrote 0 annotations into "] {
+        let said = run(&find);
+        assert!(text(&said.stderr).contains(says), "{}", text(&said.stderr));
+    }
+    let annotate = ["annotate", &file, "--add", "both", "--position", "40", "--samples", "1"];
+    run(&annotate).good();
+    let told = |file: &Path| {
+        let opened = SampleFile::open(file).unwrap();
+        assert_eq!(opened.notes(), [""; 0]);
+        let told = |it: &grebe::recording::Annotation| (it.position, it.text("core:comment").to_owned());
+        opened.annotations().iter().map(told).collect::<Vec<_>>()
+    };
+    let of = |position: u64, comment: &str| (position, comment.to_owned());
+    let (one, two, both) = ("channel 1", "channel 2", of(40, ""));
+    let own = |channel: usize| told(&folder.path().join(format!("x_ch{channel}.sigmf-meta")));
+    assert_eq!(own(1), [of(20, one), both.clone(), of(80, one)]);
+    assert_eq!(own(2), [both.clone(), of(60, two), of(80, two)]);
+    assert_eq!(told(file.as_ref()), [of(20, one), both, of(60, two), of(80, one), of(80, two)]);
+    // One of a channel can be changed and removed like others.
+    run(&["annotate", &file, "--edit", "3", "--comment", "door"]).good();
+    run(&["annotate", &file, "--delete", "1"]).good();
+    assert_eq!(own(1), [of(40, ""), of(80, one)]);
+    assert_eq!(own(2), [of(40, ""), of(60, "door"), of(80, two)]);
+}
+
+#[test]
 fn find_lists_bursts_with_their_bands_on_the_air() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r");

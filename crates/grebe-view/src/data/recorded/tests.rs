@@ -12,7 +12,7 @@ use crate::data::lane::{LaneId, LaneMask};
 use crate::data::picture::Picture;
 use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples};
 use crate::data::viewport::Scales;
-use crate::data::viewport::{Viewport, Window};
+use crate::data::viewport::{Region, Viewport, Window};
 
 /// Channels of `i16` or of `f32` in memory.
 #[derive(Debug)]
@@ -255,6 +255,25 @@ fn a_gap_is_there_and_counted() {
     let elsewhere =
         Viewport { window: Window::Ending { at: 500_000.0 }, span: Some(0.1), ..Viewport::latest(50) };
     assert!(core.answer(&elsewhere, 1).gaps.is_empty());
+}
+
+#[test]
+fn a_box_is_measured_from_its_samples_although_the_picture_is_elsewhere() {
+    let (mut core, channels, _) = core(SampleFormat::F32, 2, 3_000_000);
+    // Before the gap, and after it.
+    for (index, position) in [(501_000, 500_000), (2_301_001, 2_000_000)] {
+        let region = Region { channel: 1, samples: index..index + 200_000, band: (0.1, 0.2).into() };
+        let viewport = Viewport { region: Some(region.clone()), span: Some(1e-3), ..Viewport::latest(100) };
+        let measured = core.answer(&viewport, 1).region.unwrap();
+        assert_eq!((&measured.region, measured.signal.samples), (&region, 200_000));
+        let own = &channels[1][position..position + 200_000];
+        let power = own.iter().map(|&it| f64::from(it).powi(2)).sum::<f64>() / own.len() as f64;
+        // Relative to a sine, and a fifth of the band.
+        let (all, within) = (10.0 * (2.0 * power).log10(), 10.0 * (2.0 * power / 5.0).log10());
+        assert!((measured.signal.power_dbfs.unwrap() - all).abs() < 0.01, "{measured:?}");
+        assert!((measured.signal.channel_power_dbfs.unwrap() - within).abs() < 0.2, "{measured:?}");
+        assert!(measured.peak.is_some_and(|(at, _)| (0.1..=0.2).contains(&at)), "{measured:?}");
+    }
 }
 
 #[test]

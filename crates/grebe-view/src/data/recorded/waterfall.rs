@@ -349,3 +349,5 @@ const ROWS_KEPT: usize = 4 * ROWS;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod zooms;

@@ -8,14 +8,14 @@ use super::*;
 use crate::data::recorded::tests::{Fake, Shared};
 use crate::data::recording::Stretch;
 
-const SIZE: usize = 64;
+pub(super) const SIZE: usize = 64;
 /// 100 transforms and a part of one: the last transform overlaps its neighbour.
-const HOP: usize = 100 * SIZE + 24;
-const LENGTH: usize = HOP * ROWS;
-const NO_TIME: Most = Most { spread: Duration::ZERO, blocks: Duration::ZERO };
+pub(super) const HOP: usize = 100 * SIZE + 24;
+pub(super) const LENGTH: usize = HOP * ROWS;
+pub(super) const NO_TIME: Most = Most { spread: Duration::ZERO, blocks: Duration::ZERO };
 
 /// A recording of these runs: the first index in the stream, and the length of each.
-fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(u64, u64)]) -> Fake {
+pub(super) fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(u64, u64)]) -> Fake {
     let mut position = 0;
     let of = |&(first_sample_index, length_samples): &(u64, u64)| {
         position += length_samples;
@@ -26,7 +26,7 @@ fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(u64, u64)])
 }
 
 /// A chirp from 0 to half the rate, and five bursts of a tone, each as long as a transform.
-fn chirp_and_bursts() -> Vec<f32> {
+pub(super) fn chirp_and_bursts() -> Vec<f32> {
     let mut samples: Vec<f64> = (0..LENGTH)
         .map(|at| {
             let part = at as f64 / LENGTH as f64;
@@ -42,7 +42,7 @@ fn chirp_and_bursts() -> Vec<f32> {
     samples.iter().map(|&sample| sample.round() as f32).collect()
 }
 
-fn settings() -> SpectrumSettings {
+pub(super) fn settings() -> SpectrumSettings {
     SpectrumSettings {
         size: SIZE,
         window: Window::Rectangular,
