@@ -68,6 +68,15 @@ impl Recording for Summarized {
     }
 }
 
+/// Raises each cell to the highest of its lines.
+fn raise(lines: &[f32], cells: &mut [f32]) {
+    let count = cells.len();
+    for (x, cell) in cells.iter_mut().enumerate() {
+        let (from, to) = (x * lines.len() / count, (x + 1) * lines.len() / count);
+        *cell = lines[from..to.max(from + 1)].iter().copied().fold(*cell, f32::max);
+    }
+}
+
 /// Levels of a transform from `start` on; samples outside of the recording are zero.
 fn levels_at(transform: &mut PowerTransform, samples: &[f32], start: i64) -> Vec<f32> {
     let at = |index: i64| usize::try_from(index).ok().and_then(|index| samples.get(index).copied());
