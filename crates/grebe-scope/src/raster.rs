@@ -117,13 +117,8 @@ impl<'a, V: Value> Picture<'a, V> {
         }
         let mut canvas = Canvas::new(self.width, self.height, self.theme.background)?;
         let pen = Pen::new();
-        let top = self.draw_header(&mut canvas, &pen);
-        let height = (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1);
-        let lane_height = height / self.lanes.len().max(1) as i32 - LANE_SPACING;
-        let own = self.lanes.iter().map(|lane| lane::label_chars(lane, lane_height));
-        let left = gutter(&pen, own.fold(self.label_chars, usize::max)) as i32;
-        let width = (self.width as i32 - left - MARGIN_RIGHT as i32 - self.right as i32).max(1);
-        let plot = Rect { left, top, width, height };
+        self.each_of_header(&pen, |x, y, piece, color| pen.draw(&mut canvas, x, y, piece, color));
+        let plot = self.plot(&pen);
         let count = (plot.width as u32 / 90).clamp(2, 20);
         let ticks = Ticks::of_unit(self.axis.start, self.axis.end, count, self.axis.unit);
         let count = self.lanes.len().max(1) as i32;
@@ -144,8 +139,27 @@ impl<'a, V: Value> Picture<'a, V> {
         Ok(canvas.into_image())
     }
 
-    /// Draws the header's pieces in as many rows as they need, and returns where the plot begins.
-    fn draw_header(&self, canvas: &mut Canvas, pen: &Pen) -> i32 {
+    /// Width and height in pixels of the plot of one lane. An [`Intensity`](Trace::Intensity) of this size has a cell per pixel;
+    /// of a larger one, cells between the pixels are left out.
+    pub fn lane_size(&self) -> (usize, usize) {
+        let plot = self.plot(&Pen::new());
+        let height = plot.height / self.lanes.len().max(1) as i32 - LANE_SPACING;
+        (plot.width as usize, height.max(1) as usize)
+    }
+
+    fn plot(&self, pen: &Pen) -> Rect {
+        let top = self.each_of_header(pen, |_, _, _, _| {});
+        let height = (self.height as i32 - top - MARGIN_BOTTOM as i32).max(1);
+        let lane_height = height / self.lanes.len().max(1) as i32 - LANE_SPACING;
+        let own = self.lanes.iter().map(|lane| lane::label_chars(lane, lane_height));
+        let left = gutter(pen, own.fold(self.label_chars, usize::max)) as i32;
+        let width = (self.width as i32 - left - MARGIN_RIGHT as i32 - self.right as i32).max(1);
+        Rect { left, top, width, height }
+    }
+
+    /// Calls `draw` with the place, text and colour of the header's pieces, in as many rows as they need, and returns where
+    /// the plot begins.
+    fn each_of_header(&self, pen: &Pen, mut draw: impl FnMut(i32, i32, &str, Color)) -> i32 {
         let (left, right) = (MARGIN_RIGHT as i32, (self.width - MARGIN_RIGHT) as i32);
         let (mut x, mut y) = (left, 6);
         for (place, piece) in self.header.iter().enumerate() {
@@ -155,7 +169,7 @@ impl<'a, V: Value> Picture<'a, V> {
                 y += LINE_HEIGHT;
             }
             let color = if place == 0 { self.theme.text } else { self.theme.text_dim };
-            pen.draw(canvas, x, y, piece, color);
+            draw(x, y, piece, color);
             x += width + HEADER_SPACING;
         }
         if self.header.is_empty() { 8 } else { y + LINE_HEIGHT + 4 }

@@ -223,28 +223,31 @@ fn draw_waterfall(model: &mut ViewModel, size: Size) -> Result<raster::Image, Er
     let words = model.waterfall_words();
     let channel = model.selected().channel;
     let (name, color) = (model.channel_label(channel), channel_color(model, channel, &theme));
-    let (columns, rows) = pixels(size.width - levels_width(model), size.height);
     let bright = |db: f32| ((f64::from(db) - range.bottom) / range.height()).clamp(0.0, 1.0) as f32;
-    let levels = model.waterfall_pixels((columns, rows)).unwrap_or_default().into_iter();
-    let mut cells: Vec<f32> = levels.map(|db| if db.is_nan() { f32::NAN } else { bright(db) }).collect();
     let times = model.waterfall_times().unwrap_or(ValueRange { bottom: 0.0, top: 0.0 });
     let marks = model.waterfall_marks();
-    marks.iter().for_each(|mark| outline(&mut cells, columns, mark));
     let names = marks.iter().map(|mark| mark.words.as_str()).filter(|words| !words.is_empty());
     let header: Vec<&str> = words.as_deref().into_iter().chain(names.take(NAMES_MAX)).collect();
-    let lane: Lane<'_, f32> = Lane {
+    let lane = |trace| Lane {
         color: Some(color),
         unit: model.seen.picture.axis_unit(),
-        ..Lane::new(&name, Trace::Intensity { width: columns, cells: &cells }, times.bottom, times.top)
+        ..Lane::new(&name, trace, times.bottom, times.top)
     };
-    let picture = raster::Picture {
+    let lanes: [Lane<'_, f32>; 1] = [lane(Trace::Columns(&[]))];
+    let mut picture = raster::Picture {
         levels: Some(Axis { start: range.bottom, end: range.top, unit: LEVEL_UNIT }),
         right: levels_width(model),
         header: &header,
-        lanes: &[lane],
+        lanes: &lanes,
         axis: Axis { start, end, unit },
         ..size.picture(theme)
     };
+    let (columns, rows) = picture.lane_size();
+    let levels = model.waterfall_pixels((columns, rows)).unwrap_or_default().into_iter();
+    let mut cells: Vec<f32> = levels.map(|db| if db.is_nan() { f32::NAN } else { bright(db) }).collect();
+    marks.iter().for_each(|mark| outline(&mut cells, columns, mark));
+    let lanes = [lane(Trace::Intensity { width: columns, cells: &cells })];
+    picture.lanes = &lanes;
     Ok(picture.draw()?)
 }
 

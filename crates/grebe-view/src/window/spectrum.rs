@@ -202,7 +202,9 @@ impl ScopePanes {
             self.model.spectrum_axis((plot.width() / 110.0).clamp(2.0, 12.0) as u32);
         let range = self.model.waterfall_range();
         let pixels = (plot.size() * ui.ctx().pixels_per_point()).round();
-        self.upload_waterfall(ui.ctx(), (pixels.x as usize, (pixels.y as usize).min(ROWS)), range);
+        // A texture has a limit, which is more than the cells of a row.
+        let columns = (pixels.x as usize).min(ui.ctx().input(|input| input.max_texture_side));
+        self.upload_waterfall(ui.ctx(), (columns, (pixels.y as usize).min(ROWS)), range);
         if let Some((_, texture)) = &self.waterfall {
             let uv = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
             ui.painter().image(texture.id(), plot, uv, Color32::WHITE);

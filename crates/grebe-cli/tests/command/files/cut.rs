@@ -222,7 +222,7 @@ fn a_recording_plays_the_sound_that_convert_writes() {
         (&["--demodulate", "usb", "--rate", "4k"], "at least 6700 Hz"),
         (
             &["--demodulate", "fm", "--to", "udp://127.0.0.1:5000", "--to", "udp://127.0.0.1:5001"],
-            "destinations",
+            "needs a single stream",
         ),
     ] {
         let said = run(&[&["play", &wide], arguments].concat());

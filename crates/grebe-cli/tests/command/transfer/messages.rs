@@ -110,7 +110,7 @@ fn existing_bytes_are_not_in_the_rate_and_the_limit_is_the_given_one() {
     let (from, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (large, _) = file(from.path(), "large.bin", 40_000_000);
     let receiver = Waiting::recv(into.path());
-    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "160M"]);
+    let sender = send(&[&large], &receiver.ticket, &["--bwlimit", "80M"]);
     wait_for_note(into.path(), 20_000_000);
     signal("-KILL", sender.id());
     assert_eq!(sent(sender).status, None);

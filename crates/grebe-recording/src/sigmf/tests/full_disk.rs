@@ -8,7 +8,7 @@ fn a_full_disk_ends_the_recording_and_keeps_what_was_written() {
     let (folder, path) = scratch("full.sigmf-meta");
     let mut writer = record(&path, &settings(2), &[(0, 1_000)]);
     writer.flush().unwrap();
-    writer.limit(1, 4_096);
+    writer.limit(1, 3_000);
     // A writer that was kept waiting hands over by itself: which of the calls fails is not asserted.
     let written = try_write(&mut writer, 2, 1_000, 1_000)
         .and_then(|()| try_write(&mut writer, 2, 5_000, 1_000))
