@@ -40,7 +40,8 @@ pub(super) struct RegionMeasurer {
 }
 
 impl RegionMeasurer {
-    /// Measures the box of a viewport if it is new, or if more of its samples are there. `all`: the available samples;
+    /// Measures the box of a viewport if it is new, or if more of its samples are there: at most four times a second, but for
+    /// an exact picture at once. `all`: the available samples;
     /// `with` calls its argument with tracks that hold a range of them.
     pub(super) fn measure<K: Kind>(
         &mut self,
@@ -55,7 +56,7 @@ impl RegionMeasurer {
         };
         let samples = region.samples.start.max(all.start)..region.samples.end.min(all.end);
         if self.measured.as_ref().is_some_and(|measured| measured.region == *region) {
-            let is_soon = now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS;
+            let is_soon = !viewport.is_exact && now_ns.saturating_sub(self.measured_ns) < INTERVAL_NS;
             if self.measured_to >= samples.end || is_soon {
                 return;
             }

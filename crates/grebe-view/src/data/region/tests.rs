@@ -174,9 +174,14 @@ fn a_growing_box_is_measured_again_and_one_that_is_gone_keeps_its_numbers() {
     let samples =
         |core: &mut ScopeCore, now_ns| measured(core, 10_000..30_000, (0.04, 0.06), now_ns).signal.samples;
     assert_eq!(samples(&mut core, 1), 5_000);
-    feed(&mut core, 15..100);
+    feed(&mut core, 15..20);
     assert_eq!(samples(&mut core, 2), 5_000, "a little later");
-    assert_eq!(samples(&mut core, INTERVAL_NS + 2), 20_000);
+    assert_eq!(samples(&mut core, INTERVAL_NS + 2), 10_000);
+    feed(&mut core, 20..100);
+    assert_eq!(samples(&mut core, INTERVAL_NS + 3), 10_000, "a little later");
+    let region = Some(Region { channel: 0, samples: 10_000..30_000, band: (0.04, 0.06).into() });
+    let exact = Viewport { region, is_exact: true, ..Viewport::latest(10) };
+    assert_eq!(core.answer(&exact, INTERVAL_NS + 4).region.unwrap().signal.samples, 20_000);
     feed(&mut core, 100..10_000);
     // Another viewer finds extremes only.
     let region = Some(Region { channel: 0, samples: 10_000..30_000, band: (0.04, 0.06).into() });
