@@ -43,21 +43,21 @@ def signal():
 
 
 def main():
-    grebe = sys.argv[1]
+    grebe = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder) / "night"
         signal().astype(np.complex64).tofile(base.with_suffix(".sigmf-data"))
         captures = [{"core:sample_start": 0, "core:frequency": CENTRE}]
-        told = {"core:datatype": "cf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"}
+        common = {"core:datatype": "cf32_le", "core:sample_rate": RATE, "core:version": "1.0.0"}
         meta = base.with_suffix(".sigmf-meta")
-        meta.write_text(json.dumps({"global": told, "captures": captures, "annotations": []}))
-        view = [grebe, "view", meta, "--no-session", "--parts", "magnitude", "--span", f"{SECONDS}s", "--waterfall"]
+        meta.write_text(json.dumps({"global": common, "captures": captures, "annotations": []}))
+        view = [grebe, "view", meta.name, "--no-session", "--parts", "magnitude", "--span", f"{SECONDS}s", "--waterfall"]
         for name, more in [
             ("waterfall", ["--size", "900x480", "--box", "4.3,5.9,434.04M,434.08M"]),
             ("waterfall-mean", ["--size", "900x480", "--detector", "mean", "--theme", "light"]),
         ]:
-            picture = IMAGES / f"{name}.png"
-            subprocess.run([*view, "--png", picture, *more], check=True)
+            picture = IMAGES.resolve() / f"{name}.png"
+            subprocess.run([*view, "--png", picture, *more], check=True, cwd=folder)
             print(f"{picture}: {picture.stat().st_size // 1000} kB")
 
 
