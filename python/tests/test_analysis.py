@@ -250,7 +250,7 @@ def test_bursts_have_times_bands_and_powers() -> None:
     assert [round(it.centre_frequency_hz, -3) for it in real] == [100e3, 200e3, 65e3]
     for wrong in (dict(level=1.0), dict(transform=1_000), dict(false_alarms=0.0), dict(rate=0.0), dict(full_scale=-1.0)):
         with pytest.raises(grebe.UsageError):
-            grebe.find(x, "burst", **wrong)  # type: ignore[call-overload]
+            grebe.find(x, "burst", **wrong)
     with pytest.raises(grebe.UsageError, match="only complex ones"):
         grebe.find(x.real, "burst", center=1e6)
 

@@ -304,7 +304,10 @@ def find(
                 longest=_samples(_LONGEST_S, rate) if rate != 1.0 else 2**62,
             )
             low_hz, high_hz = band or (-np.inf, np.inf)
-            there = [Burst(at, length, f * rate + center, w * rate, *rest) for at, length, f, w, *rest in sorted(bursts)]
+            there = [
+                Burst(at, length, f * rate + center, w * rate, power, snr, is_cut)
+                for at, length, f, w, power, snr, is_cut in sorted(bursts)
+            ]
             there = [it for it in there if least <= it.samples <= most and low_hz <= it.centre_frequency_hz <= high_hz]
             there = [it for it in there if above is None or it.snr_db >= above]
             found.append(_held_off(there, _samples(holdoff, rate)))
