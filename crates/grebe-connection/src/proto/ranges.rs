@@ -108,17 +108,6 @@ impl RangeSet {
         }
     }
 
-    /// Last gap below `end`.
-    pub(crate) fn last_missing(&self, end: u64) -> Option<Range<u64>> {
-        let below = &self.ranges[..self.ranges.partition_point(|held| held.start < end)];
-        let (below, end) = match below.split_last() {
-            Some((last, below)) if last.end >= end => (below, last.start),
-            _ => (below, end),
-        };
-        let start = below.last().map_or(0, |held| held.end);
-        (start < end).then_some(start..end)
-    }
-
     /// End of the range that begins at 0, or 0 if there is none.
     pub fn prefix_end(&self) -> u64 {
         self.ranges.first().filter(|first| first.start == 0).map_or(0, |first| first.end)
@@ -236,12 +225,6 @@ mod tests {
                     prop_assert_eq!(set.end_of(at as u64), (end > at).then_some(end as u64));
                     let start = (at + 1..SPACE).find(|byte| model[*byte] && !model[byte - 1]);
                     prop_assert_eq!(set.start_after(at as u64), start.map(|start| start as u64));
-                    let last = (0..at).rfind(|byte| !model[*byte]);
-                    let gap = last.map(|last| {
-                        let from = (0..last).rfind(|byte| model[*byte]).map_or(0, |held| held + 1);
-                        from as u64..last as u64 + 1
-                    });
-                    prop_assert_eq!(set.last_missing(at as u64), gap);
                 }
             }
         }

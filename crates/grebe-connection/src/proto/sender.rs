@@ -141,8 +141,6 @@ pub struct Sender {
     repairs: RangeSet,
     /// Retransmissions to repeat while the sender is idle, and the number of repeats.
     copies: VecDeque<(Range<u64>, u8)>,
-    /// Start of the last copy of the tail.
-    copied_from: u64,
     closes_due: u8,
     pub(crate) controller: Controller,
     trains: Trains,
@@ -205,7 +203,6 @@ impl Sender {
             confirmed: RangeSet::default(),
             repairs: RangeSet::default(),
             copies: VecDeque::with_capacity(64),
-            copied_from: u64::MAX,
             closes_due: 0,
             controller: options.controller(options.rtt_us),
             trains: Trains::new(),

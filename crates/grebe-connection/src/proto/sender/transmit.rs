@@ -127,30 +127,11 @@ impl Sender {
             }
             return Some((data(range), true));
         }
-        if let Some(range) = self.next_tail_copy() {
-            self.copied_from = range.start;
-            return Some((data(range), true));
-        }
         self.waits_for_pace = false;
         if self.fresh < self.total_bytes {
             self.last_limit = if self.fresh >= self.window_end { Limit::Receiver } else { Limit::Source };
         }
         None
-    }
-
-    /// Newest unconfirmed bytes that were not copied yet, once everything was sent. The path is idle for a round
-    /// trip, and a known loss costs another one. Copies pay if they probably replace all losses in flight.
-    fn next_tail_copy(&self) -> Option<Range<u64>> {
-        if !self.is_finished() || !self.is_all_sent() || self.is_stream {
-            return None;
-        }
-        let loss = self.controller.base_loss();
-        let losses = loss * self.in_flight.packets() as f64;
-        if losses < 1.0 || loss * losses >= 1.0 {
-            return None;
-        }
-        let last = self.confirmed.last_missing(self.copied_from.min(self.total_bytes))?;
-        Some(last.start.max(last.end.saturating_sub(self.payload_bytes()))..last.end)
     }
 
     /// Tail loss probe: resends the newest packet now and then, so that its loss shows at once.
@@ -205,7 +186,6 @@ impl Sender {
             || self.greets()
             || self.sizes.has_probe() && self.is_time_to_probe_sizes()
             || self.next_fresh().is_some()
-            || self.next_tail_copy().is_some()
     }
 
     /// Time at which a short packet of new bytes may leave, if there is nothing else to send.
