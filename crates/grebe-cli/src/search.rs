@@ -27,7 +27,7 @@ pub(crate) use wanted::{Signal, Wanted};
 
 /// Search over consecutive samples of a signal.
 pub(crate) trait Search: Send {
-    /// Pieces of so many samples that [`learn`](Self::learn) takes before the first samples.
+    /// Pieces of a signal of `samples` samples, for [`learn`](Self::learn) before the search begins.
     fn pieces(&self, _samples: u64) -> Vec<Range<u64>> {
         Vec::new()
     }

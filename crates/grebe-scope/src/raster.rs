@@ -139,8 +139,8 @@ impl<'a, V: Value> Picture<'a, V> {
         Ok(canvas.into_image())
     }
 
-    /// Width and height in pixels of the plot of one lane. An [`Intensity`](Trace::Intensity) of this size has a cell per pixel;
-    /// of a larger one, cells between the pixels are left out.
+    /// Width and height in pixels of the plot of one lane. An [`Intensity`](Trace::Intensity) of this size has a cell per pixel.
+    /// A larger one loses the cells between the pixels.
     pub fn lane_size(&self) -> (usize, usize) {
         let plot = self.plot(&Pen::new());
         let height = plot.height / self.lanes.len().max(1) as i32 - LANE_SPACING;

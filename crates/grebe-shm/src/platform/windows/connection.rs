@@ -229,7 +229,7 @@ impl Connection {
     }
 }
 
-/// Handles made in another process. They are taken back unless it is told their numbers.
+/// Handles made in another process. Dropping them closes them there, unless that process knows their numbers.
 #[derive(Default)]
 struct HandedOver {
     process: Option<OwnedHandle>,
