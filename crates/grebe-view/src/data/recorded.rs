@@ -123,6 +123,8 @@ impl<K: Kind + IntoExtract> Recorded<K> {
     /// Holds the samples for a picture that ends at `right`. Returns whether the picture needs no others.
     fn hold_for(&mut self, viewer: Viewer, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
         let margin = margin(viewport, span_samples);
+        // The margin may be wider than what is held of a long window.
+        let end = (right.max(0.0) as u64).min(self.recording.outline().indices().end);
         let (left, right) = (right - span_samples - margin, right + margin);
         let indices = left.max(0.0) as u64..right.max(0.0) as u64;
         let is_known = self.recording.outline().position_of(indices.end).0 <= self.recording.known_samples();
@@ -140,7 +142,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             return true;
         }
         let newest = NEWEST_SAMPLES.min(self.capacity / 2);
-        self.hold(indices.end.saturating_sub(newest).max(indices.start)..indices.end, newest / 2);
+        self.hold(end.saturating_sub(newest)..end, newest / 2);
         false
     }
 
@@ -166,8 +168,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
 
     /// Whether the samples of a range can be read. Always true, except while the recording is being copied.
     fn is_here(&self, indices: Range<u64>) -> bool {
-        let positions = self.positions(indices.start as f64..indices.end as f64);
-        self.recording.readable(positions.clone()) == positions
+        self.is_readable(&self.positions(indices.start as f64..indices.end as f64))
     }
 
     /// While the recording is being copied: requests the samples of the picture, and reports which parts have arrived.
@@ -253,9 +254,8 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         }
         let Some(view) = &mut picture.spectrum else { return };
         let disk = &mut Disk { recording: &mut *self.recording, reader: &mut self.reader };
-        let blocks = Duration::from_millis(WATERFALL_MS);
         // A picture to be saved has no next one that could improve it.
-        let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { blocks }, blocks };
+        let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { WATERFALL }, blocks: WATERFALL };
         let waterfall = self.waterfall.view(disk, settings, (channel, view.size), window, most);
         picture.is_estimated |= !self.waterfall.is_settled();
         let number = self.kept.look(viewer).1.next_spectrum_number();
@@ -479,7 +479,7 @@ const AROUND_MIN: u64 = 1 << 12;
 const AROUND_MAX: u64 = 1 << 22;
 /// Samples held of a window that exceeds the memory: for spectra and edges.
 const NEWEST_SAMPLES: u64 = 1 << 20;
-/// Columns with more samples are drawn from nodes, if there are any.
+/// Columns with more samples are drawn from nodes.
 const NARROW_COLUMN_SAMPLES: u64 = 4096;
 const NODES_OF_WHOLE: u64 = 4096;
 const SINC_SAMPLES: f64 = 32.0;
@@ -493,7 +493,7 @@ const OVERVIEW_COLUMNS_MAX: usize = 2048;
 const PICTURE_MS: u64 = 30;
 const OVERVIEW_MS: u64 = 10;
 /// The same, for the transforms of a waterfall.
-const WATERFALL_MS: u64 = 100;
+const WATERFALL: Duration = Duration::from_millis(100);
 const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);
 
 #[cfg(test)]

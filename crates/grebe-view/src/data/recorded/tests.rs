@@ -11,8 +11,7 @@ use crate::data::history::Viewer;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::picture::Picture;
 use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples};
-use crate::data::viewport::Scales;
-use crate::data::viewport::{Region, Viewport, Window};
+use crate::data::viewport::{Region, Scales, SpectrumSettings, Viewport, Window};
 
 /// Channels of `i16` or of `f32` in memory.
 #[derive(Debug)]
@@ -273,6 +272,19 @@ fn a_box_is_measured_from_its_samples_although_the_picture_is_elsewhere() {
         assert!((measured.signal.power_dbfs.unwrap() - all).abs() < 0.01, "{measured:?}");
         assert!((measured.signal.channel_power_dbfs.unwrap() - within).abs() < 0.2, "{measured:?}");
         assert!(measured.peak.is_some_and(|(at, _)| (0.1..=0.2).contains(&at)), "{measured:?}");
+    }
+}
+
+#[test]
+fn a_window_has_a_spectrum_and_a_waterfall_however_wide_its_columns_are() {
+    let (mut core, ..) = core(SampleFormat::F32, 1, 6_000_000);
+    let spectrum = Some(SpectrumSettings { waterfall: Some(0), ..SpectrumSettings::default() });
+    for end in [3_000_000.0, 6_301_001.0] {
+        let window = Window::Ending { at: end };
+        let picture = core.answer(&Viewport { window, span: Some(6.0), spectrum, ..Viewport::latest(3) }, 1);
+        let view = picture.spectrum.expect("a spectrum");
+        assert!(view.channels[0].dbfs.iter().any(|level| level.is_finite()));
+        assert!(view.waterfall.is_some());
     }
 }
 
