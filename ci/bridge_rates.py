@@ -3,7 +3,8 @@
 
     python3 ci/bridge_rates.py target/release/grebe
 
-A row has the received rate, the part that was lost, and the ratio to grebe's own frames in datagrams of the same size. Two
+A row has the received rate, the part that was lost, and the ratio to grebe's own frames in datagrams of the same size. The time
+to send one sample (start of the command, and the end of the stream, which own frames say for half a second) is not counted. Two
 processes on this machine, or four if three read a group; one channel of i16.
 """
 
@@ -45,17 +46,23 @@ def receiver(grebe, kind, uri, folder):
 
 def turn(grebe, kind, uri, datagram, readers, samples):
     """Samples at the reader that got the fewest, and the time to send them."""
+    around = send(grebe, uri.format(port=9), datagram, 1)
     with tempfile.TemporaryDirectory() as folder:
         programs, port = [], 0
         for _ in range(readers):
             program, port = receiver(grebe, kind, uri.format(port=port), folder)
             programs.append(program)
-        words = ["sg", "--free-run", "--rate", "1G", "--channels", "1", "--samples", samples, "--datagram-size", datagram]
-        began = time.monotonic()
-        subprocess.run([str(word) for word in [grebe, *words, "--to", uri.format(port=port)]], check=True, capture_output=True)
-        took = time.monotonic() - began
+        took = send(grebe, uri.format(port=port), datagram, samples)
         results = [json.loads(program.communicate(timeout=60)[0]) for program in programs]
-    return min(result["graph"]["stages"][0]["samples_out"] for result in results), took
+    return min(result["graph"]["stages"][0]["samples_out"] for result in results), took - around
+
+
+def send(grebe, uri, datagram, samples):
+    """The time of a generator that sends `samples` at full rate."""
+    words = ["sg", "--free-run", "--rate", "1G", "--channels", "1", "--samples", samples, "--datagram-size", datagram, "--to", uri]
+    began = time.monotonic()
+    subprocess.run([str(word) for word in [grebe, *words]], check=True, capture_output=True)
+    return time.monotonic() - began
 
 
 def main():
