@@ -8,6 +8,7 @@ mod finder;
 mod incoming;
 mod opening;
 mod recording;
+mod ring;
 mod ring_saver;
 pub(crate) mod rings;
 
@@ -36,6 +37,7 @@ pub(crate) use finder::Held;
 pub(crate) use incoming::Incoming;
 pub(crate) use opening::HISTORY_BYTES;
 pub(crate) use recording::{OnDisk, Progress};
+pub(crate) use ring::RingOnDisk;
 pub(crate) use ring_saver::RingSaver;
 
 /// Output of the scope.

@@ -74,8 +74,8 @@ pub use {
     record::{LeftOut, RecordOptions, SigmfSink},
     repaired::Repaired,
     ring::{
-        RingLabel, RingLength, RingPlan, RingSaved, RingStretch, make_folder as make_ring_folder, ring_parts,
-        save_ring,
+        RingLabel, RingLength, RingPlan, RingSaved, RingStretch, make_folder as make_ring_folder,
+        ring_part_paths, ring_parts, save_ring,
     },
     rotate::Rotate,
     sample_file::{Alignment, Annotation, AnnotationsEdited, Block, ClockGap, Gap, SampleFile, Segment},

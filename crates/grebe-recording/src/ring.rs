@@ -19,6 +19,7 @@ use grebe_ring::Cancel;
 
 use crate::error::Error;
 use crate::sample_file::SampleFile;
+use crate::sigmf::Base;
 
 use parts::Parts;
 pub use plan::{RingLength, RingPlan};
@@ -32,6 +33,13 @@ pub fn make_folder(folder: &Path) -> Result<PathBuf, Error> {
     }
     fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
     Ok(parts::recording_in(folder))
+}
+
+/// Paths of the current parts of a ring, oldest first; none of a folder without a ring. One that was just begun or
+/// removed may not open.
+pub fn ring_part_paths(folder: &Path) -> Vec<PathBuf> {
+    let base = Base::of(&parts::recording_in(folder));
+    parts::numbers_in(folder, &base).into_iter().map(|number| base.part(number).meta()).collect()
 }
 
 /// The current parts of a ring, oldest first, each a recording up to its known good end. A holder of a part

@@ -38,7 +38,7 @@ use crate::units;
 pub(crate) struct View {
     /// Streams or recordings to show, one above the other.
     ///
-    /// A URI (udp://:5000, shm://NAME, pipe:, synth:sine?frequency=1k), a name in the lab (lab/mast3/adc), a recording, or a folder (its newest recording).
+    /// A URI (udp://:5000, shm://NAME, pipe:, synth:sine?frequency=1k), a name in the lab (lab/mast3/adc), a recording, or a folder (its ring, else its newest recording).
     /// On another machine: a link of grebe serve (serve://...), a stream by ssh (ssh://[USER@]HOST/URI), or a SigMF recording ([USER@]HOST:PATH).
     /// Several streams share one time axis if their clocks are known.
     #[arg(required_unless_present = "spawn", value_name = "URI", value_parser = view_target)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_connection::shown as shown_path;
-use grebe_recording::{SampleFile, newest_recording};
+use grebe_recording::{SampleFile, newest_recording, ring_part_paths};
 use grebe_shm::Policy;
 use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
 use grebe_view::{PngOptions, TriggerMode, TriggerOptions};
@@ -21,7 +21,9 @@ use crate::graph::{listen_for_metrics, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::search::Signal;
-use crate::show::{self, Failure, HISTORY_BYTES, Incoming, OnDisk, Opener, RingSaver, Show, Shown};
+use crate::show::{
+    self, Failure, HISTORY_BYTES, Incoming, OnDisk, Opener, RingOnDisk, RingSaver, Show, Shown,
+};
 
 mod measured;
 mod outcome;
@@ -95,10 +97,11 @@ fn places(uris: &[ViewTarget]) -> (Vec<Uri>, Vec<ViewTarget>) {
     (here.collect(), elsewhere)
 }
 
-/// Replaces a folder by its newest recording.
+/// Replaces a folder by its newest recording, except the folder of a ring.
 fn newest_of_folder(uri: &mut Uri) {
     if let Uri::File(path) = uri
         && path.is_dir()
+        && ring_part_paths(path).is_empty()
         && let Some(newest) = newest_recording(path)
     {
         note!("grebe: {} is the newest recording there", newest.display());
@@ -157,6 +160,12 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
             None => open_fetched(&fetched, fetch, uris, place, options)?,
         };
         return Ok(shown);
+    }
+    if let Uri::File(folder) = uri
+        && folder.is_dir()
+        && let Some(ring) = RingOnDisk::open(folder)?
+    {
+        return open_ring(ring, uris, place, options);
     }
     if let Uri::File(path) = uri
         && let Some(recording) = Incoming::open(path)?
@@ -260,6 +269,8 @@ fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
 /// Opens a recording that is read on demand.
 fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
+    // A picture of a recording that grows would never be exact.
+    let recording = if options.png.is_some() { recording.cut_off_now() } else { recording };
     let rate_hz = recording.file().sample_rate_hz();
     // In samples if the rate is unknown.
     let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
@@ -270,6 +281,16 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
         note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
     show_of(uris, place, options, whole_s)?.recording(&uris[place], recording)
+}
+
+/// Opens the ring of a recorder.
+fn open_ring(ring: RingOnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
+    if options.after.is_some() {
+        return Err(Usage("--after is for a recording: name a part of the ring".into()).into());
+    }
+    let ring = if options.png.is_some() { ring.cut_off_now() } else { ring };
+    let whole_s = Some(ring.span_samples() as f64 / ring.rate_hz().unwrap_or(1.0));
+    show_of(uris, place, options, whole_s)?.ring(ring)
 }
 
 /// Checks that a recording has samples and frequencies of the box. One that cannot be opened is reported later.

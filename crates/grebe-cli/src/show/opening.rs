@@ -9,7 +9,7 @@ use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_stages::{OpenSource, Uri};
 use grebe_view::{Finder, Recording, RecordingScope, ScopeLink, ScopeStage};
 
-use super::{Failure, Held, Incoming, OnDisk, Show, Shown, Stoppable, files};
+use super::{Failure, Held, Incoming, OnDisk, RingOnDisk, Show, Shown, Stoppable, files};
 use crate::command::cp::Fetch;
 use crate::generator;
 use crate::receiver;
@@ -44,6 +44,17 @@ impl Show {
             ..self
         };
         show.of(Scope::of_recording(recording)?)
+    }
+
+    /// Shows the ring of a recorder, which is read on demand.
+    pub(crate) fn ring(self, ring: RingOnDisk) -> Result<Shown> {
+        let show = Show {
+            is_same_boot: true,
+            file_samples: Some(ring.len_samples()),
+            progress: ring.progress(),
+            ..self
+        };
+        show.of(Scope::of_recording(ring)?)
     }
 
     /// Shows a recording that is still being copied; `fetch` brings it from another host.

@@ -40,6 +40,10 @@ impl Progress {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
+    pub(super) fn set_being_recorded(&self, is_being_recorded: bool) {
+        self.is_being_recorded.store(is_being_recorded, Ordering::Relaxed);
+    }
+
     /// Whether the recorder is still running.
     pub(super) fn is_being_recorded(&self) -> bool {
         self.is_being_recorded.load(Ordering::Relaxed)
@@ -60,12 +64,21 @@ impl OnDisk {
         if data_bytes < LARGE_BYTES && !recording.is_fresh() {
             return Ok(None);
         }
+        Ok(Some(Self::new(path, recording)))
+    }
+
+    /// Opens a part of a longer recording, of any size.
+    pub(super) fn open_part(path: &Path) -> Result<Self, Error> {
+        Ok(Self::new(path, SummarizedFile::open_part(path)?))
+    }
+
+    fn new(path: &Path, recording: SummarizedFile) -> Self {
         let outline = outline(recording.file());
         let progress = Progress::default();
         let (path, nodes, row) = (path.to_owned(), Vec::new(), SpectralRow::default());
         let on_disk = Self { path, recording, most_samples: u64::MAX, outline, progress, nodes, row };
         on_disk.report();
-        Ok(Some(on_disk))
+        on_disk
     }
 
     /// Limits it to the first N samples per channel.
@@ -73,6 +86,17 @@ impl OnDisk {
         self.most_samples = samples;
         end_at(&mut self.outline, samples);
         self
+    }
+
+    /// Shows nothing that is recorded from now on.
+    pub(crate) fn cut_off_now(self) -> Self {
+        match self.progress.is_being_recorded() {
+            true => {
+                let samples = self.len_samples();
+                self.up_to(samples)
+            }
+            false => self,
+        }
     }
 
     /// Samples per channel to show.
@@ -90,16 +114,13 @@ impl OnDisk {
 
     /// From the first to the last sample, gaps included.
     pub(crate) fn span_samples(&self) -> u64 {
-        let (first, last) = (self.outline.stretches.first(), self.outline.stretches.last());
-        first.zip(last).map_or(0, |(first, last)| {
-            last.first_sample_index + last.length_samples - first.first_sample_index
-        })
+        span_samples(&self.outline)
     }
 
     fn report(&self) {
         // A killed recorder changes no file.
         let is_being_recorded = self.file().is_being_recorded() && SampleFile::has_recorder(&self.path);
-        self.progress.is_being_recorded.store(is_being_recorded, Ordering::Relaxed);
+        self.progress.set_being_recorded(is_being_recorded);
         let samples = self.len_samples().max(1);
         self.progress.set(match self.recording.state() {
             SummaryState::Whole => None,
@@ -217,6 +238,13 @@ pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
         descriptions: file.descriptions(),
         annotations: file.stream_annotations(),
     }
+}
+
+pub(super) fn span_samples(outline: &RecordingOutline) -> u64 {
+    let (first, last) = (outline.stretches.first(), outline.stretches.last());
+    first
+        .zip(last)
+        .map_or(0, |(first, last)| last.first_sample_index + last.length_samples - first.first_sample_index)
 }
 
 /// Limits the outline to N samples per channel.

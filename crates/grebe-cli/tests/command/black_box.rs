@@ -3,6 +3,7 @@
 
 mod ends;
 mod kills;
+mod shown;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

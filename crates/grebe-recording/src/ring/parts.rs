@@ -17,6 +17,12 @@ pub(super) fn recording_in(folder: &Path) -> PathBuf {
     folder.join(NAME).with_extension("sigmf-meta")
 }
 
+/// Numbers of the parts in a folder.
+pub(super) fn numbers_in(folder: &Path, base: &Base) -> BTreeSet<u64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| base.part_number(&entry.file_name().to_string_lossy())).collect()
+}
+
 /// A part, up to its recorder's known good end.
 #[derive(Debug)]
 pub(super) struct Part {
@@ -85,10 +91,8 @@ impl Parts {
     /// Opens new parts, and extends longer ones.
     pub(super) fn refresh(&mut self) {
         let first = self.parts.front().map_or(self.newest + 1, |part| part.number);
-        let folder = self.base.meta();
-        let entries = folder.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten();
-        let numbers: BTreeSet<u64> =
-            entries.filter_map(|entry| self.base.part_number(&entry.file_name().to_string_lossy())).collect();
+        let meta = self.base.meta();
+        let numbers = meta.parent().map(|folder| numbers_in(folder, &self.base)).unwrap_or_default();
         let mut changed = None;
         for number in numbers.into_iter().filter(|&number| number >= first) {
             let held = self.parts.iter().position(|part| part.number == number);

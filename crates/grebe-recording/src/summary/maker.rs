@@ -141,10 +141,10 @@ impl<W: Writer> Kept<W> {
         self.summary().map_or(0, |summary| W::known_samples(&summary))
     }
 
-    /// Uses the summary of a recording, or makes one; one of few samples has none.
-    pub(super) fn find_or_make(&mut self, path: &Path, file: &mut SampleFile) {
+    /// Uses the summary of a recording, or makes one; one of fewer bytes than `least_bytes` has none.
+    pub(super) fn find_or_make(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64) {
         self.stop();
-        if file.len_samples() * (file.format().bytes() * file.channels()) as u64 >= SMALL_BYTES {
+        if file.len_samples() * (file.format().bytes() * file.channels()) as u64 >= least_bytes {
             match find::<W>(path, file) {
                 Some((summary, _)) => {
                     *self.shared.now() = Now { summary: Some(Arc::new(summary)), ..Now::default() };

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::builder::SummaryWriter;
 use super::format::Kind;
-use super::maker::{self, Kept, REST, SummaryState};
+use super::maker::{self, Kept, REST, SMALL_BYTES, SummaryState};
 use super::nodes::Lanes;
 use super::place;
 use super::reader::Summary;
@@ -44,6 +44,8 @@ pub struct SummarizedFile {
     extremes: Kept<SummaryWriter>,
     /// `None` until requested.
     spectra: Option<Kept<SpectraWriter>>,
+    /// A recording of fewer bytes needs no summary.
+    least_bytes: u64,
 }
 
 impl Summary {
@@ -76,6 +78,18 @@ impl SummarizedFile {
     /// # Errors
     /// Those of [`SampleFile::open`].
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::with_least(path, SMALL_BYTES)
+    }
+
+    /// As [`open`](Self::open), with a summary of few samples too, because the recording is a part of a longer one.
+    ///
+    /// # Errors
+    /// Those of [`SampleFile::open`].
+    pub fn open_part(path: &Path) -> Result<Self, Error> {
+        Self::with_least(path, 1)
+    }
+
+    fn with_least(path: &Path, least_bytes: u64) -> Result<Self, Error> {
         let file = SampleFile::open(path)?;
         let mut opened = Self {
             path: path.to_owned(),
@@ -84,8 +98,9 @@ impl SummarizedFile {
             file,
             extremes: Kept::default(),
             spectra: None,
+            least_bytes,
         };
-        opened.extremes.find_or_make(&opened.path, &mut opened.file);
+        opened.extremes.find_or_make(&opened.path, &mut opened.file, least_bytes);
         Ok(opened)
     }
 
@@ -201,22 +216,22 @@ impl SummarizedFile {
         (self.file, self.size) = (file, size);
         // A maker sees that the recording grew.
         if !grows || self.extremes.state() != SummaryState::Making {
-            self.extremes.find_or_make(&self.path, &mut self.file);
+            self.extremes.find_or_make(&self.path, &mut self.file, self.least_bytes);
         }
         if let Some(spectra) = &mut self.spectra
             && (!grows || spectra.state() != SummaryState::Making)
         {
-            spectra.find_or_make(&self.path, &mut self.file);
+            spectra.find_or_make(&self.path, &mut self.file, self.least_bytes);
         }
         true
     }
 
     /// The available part of the spectral summary, which is made from the first call on where it is missing.
     pub fn spectra(&mut self) -> Option<Arc<SpectralSummary>> {
-        let (path, file) = (&self.path, &mut self.file);
+        let (path, file, least_bytes) = (&self.path, &mut self.file, self.least_bytes);
         let spectra = self.spectra.get_or_insert_with(|| {
             let mut spectra = Kept::default();
-            spectra.find_or_make(path, file);
+            spectra.find_or_make(path, file, least_bytes);
             spectra
         });
         spectra.summary()

@@ -412,7 +412,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         picture.gaps = self.gaps_in(extent.window());
         let outline = self.recording.outline();
         picture.counts = TrackerCounts {
-            samples: outline.len_samples(),
+            samples: outline.samples(),
             generator_samples: outline.missing_samples(),
             streams: 1,
             ..TrackerCounts::default()

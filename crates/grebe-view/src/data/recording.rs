@@ -8,7 +8,8 @@ use std::sync::Arc;
 use grebe_frame::{Description, SampleFormat, StreamAnnotation};
 
 /// A recording of any size, for a [`RecordingScope`](crate::RecordingScope). Its lanes are the channels, or
-/// alternately I and Q of complex ones. Positions count samples per channel in the file, where gaps take no room.
+/// alternately I and Q of complex ones. Positions count samples per channel in the file, where gaps take no room. Between
+/// the files of a recording in several files, there may be positions without samples.
 pub trait Recording: Debug + Send {
     /// Format, rate and layout.
     fn outline(&self) -> &RecordingOutline;
@@ -168,6 +169,11 @@ impl RecordingOutline {
     }
 
     /// Samples per channel.
+    pub(crate) fn samples(&self) -> u64 {
+        self.stretches.iter().map(|stretch| stretch.length_samples).sum()
+    }
+
+    /// The position behind the last sample.
     pub(crate) fn len_samples(&self) -> u64 {
         self.stretches.last().map_or(0, |last| last.position + last.length_samples)
     }
@@ -182,7 +188,7 @@ impl RecordingOutline {
 
     pub(crate) fn missing_samples(&self) -> u64 {
         let Range { start, end } = self.indices();
-        (end - start).saturating_sub(self.len_samples())
+        (end - start).saturating_sub(self.samples())
     }
 
     /// File position of the first sample from an index on, and whether a gap or the end of the file comes before it.

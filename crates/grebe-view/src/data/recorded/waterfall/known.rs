@@ -61,7 +61,10 @@ impl KnownPower {
                 Detector::Highest => &self.power.highest,
                 Detector::Mean => &self.power.mean,
             };
-            levels.add(power, offset_db);
+            // Between two files.
+            if !power.is_empty() {
+                levels.add(power, offset_db);
+            }
         }
         Some(levels.dbfs(&RowLevels::new(levels.detector(), 0), nothing).collect())
     }
