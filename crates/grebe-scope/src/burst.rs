@@ -15,6 +15,7 @@ mod splatter;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::simd::{lines, min_max};
 use crate::spectrum::{PowerTransform, Window};
 use floor::{Floor, Thresholds};
 use group::{Group, JOIN_ROWS, Open};
@@ -244,9 +245,9 @@ impl BurstDetector {
             self.group.join(&self.cells, row, &self.sums);
         }
         if let Some(settled) = row.checked_sub(BEFORE_ROWS).and_then(|row| self.rows.get(row)) {
-            self.sums.iter_mut().zip(settled).for_each(|(sum, &power)| *sum += f64::from(power));
-            let lines = self.cells.len();
-            self.floor.follow(settled, self.group.open.iter().map(|open| open.band(lines)));
+            lines::add(settled, &mut self.sums);
+            let count = self.cells.len();
+            self.floor.follow(settled, self.group.open.iter().map(|open| open.band(count)));
         }
         self.next_look += 1;
         let mut at = 0;
@@ -270,7 +271,7 @@ impl BurstDetector {
     fn mark(&mut self, row: u64) -> bool {
         let Some(own) = self.rows.get(row) else { return false };
         // Transforms have rounding noise of their own.
-        let least = own.iter().copied().fold(0.0, f32::max) * ROUNDING;
+        let least = min_max(own).1.max(0.0) * ROUNDING;
         let before = self.rows.get(row.saturating_sub(2)).unwrap_or(own);
         let after = self.rows.get(row + 2).unwrap_or(own);
         if let Some(cleaned) =
@@ -281,22 +282,12 @@ impl BurstDetector {
         }
         let rows = [0, 1, 2, 3].map(|back| row.checked_sub(back).and_then(|row| self.rows.get(row)));
         match rows {
-            [Some(own), Some(a), Some(b), Some(c)] => {
-                for ((((sum, own), a), b), c) in self.four.iter_mut().zip(own).zip(a).zip(b).zip(c) {
-                    *sum = own + a + b + c;
-                }
-            }
+            [Some(own), Some(a), Some(b), Some(c)] => lines::sum([own, a, b, c], &mut self.four),
             _ => self.four.fill(0.0),
         }
         let Thresholds { one, four } = self.thresholds;
-        let mut is_any = false;
-        let cells =
-            self.cells.iter_mut().zip(&self.floor.levels).zip(rows[0].unwrap_or_default()).zip(&self.four);
-        for (((cell, &floor), &own), &sum) in cells {
-            let floor = floor.max(least);
-            *cell = (own > one * floor) | (sum > four * floor);
-            is_any |= *cell;
-        }
+        let own = rows[0].unwrap_or_default();
+        let is_any = lines::mark(own, &self.four, &self.floor.levels, least, [one, four], &mut self.cells);
         if is_any {
             self.extend(least);
         }

@@ -5,6 +5,7 @@
 //! comparisons, and the ends of short pieces are written by hand.
 
 mod integer;
+pub(crate) mod lines;
 mod real;
 mod words;
 #[cfg(target_arch = "x86_64")]

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::rows::Rows;
+use crate::simd::lines;
 
 /// Mean power of the noise of each line.
 #[derive(Debug)]
@@ -68,12 +69,10 @@ impl Floor {
         self.busy.push(row.len()..row.len());
         let of_clipped = 1.0 / (1.0 - (-CLIP).exp());
         let mut from = 0;
-        for lines in &self.busy {
-            let free = from..lines.start.max(from);
-            for (floor, power) in self.levels[free.clone()].iter_mut().zip(&row[free]) {
-                *floor += (power.min(CLIP * *floor) * of_clipped - *floor) * FOLLOW;
-            }
-            from = from.max(lines.end);
+        for band in &self.busy {
+            let free = from..band.start.max(from);
+            lines::follow(&row[free.clone()], CLIP, of_clipped, FOLLOW, &mut self.levels[free]);
+            from = from.max(band.end);
         }
     }
 

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::group::JOIN_LINES;
+use crate::simd::{lines, min_max};
 
 /// The row in the middle without the splatter of bands that change their power between the rows, which are two apart; `None` without any.
 pub(super) fn clean(
@@ -14,16 +15,15 @@ pub(super) fn clean(
     least: f32,
     is_circular: bool,
 ) -> Option<Vec<f32>> {
-    let is_strong = |line: usize, power: f32| power > STRONG * floor[line].max(least);
-    if !own.iter().enumerate().any(|(line, &power)| is_strong(line, power)) {
+    if !lines::any_over(own, floor, least, STRONG) {
         return None;
     }
+    let is_strong = |line: usize, power: f32| power > STRONG * floor[line].max(least);
     let mut cleaned = own.to_vec();
     let mut done: Vec<Range<usize>> = Vec::new();
     // From the strongest on, because splatter of a strong band is stronger than other bands.
     while done.len() < BANDS_MAX {
-        let left = (0..own.len()).filter(|line| !done.iter().any(|band| band.contains(line)));
-        let peak = left.max_by(|&a, &b| cleaned[a].total_cmp(&cleaned[b]));
+        let peak = highest(&cleaned, &mut done);
         let Some(peak) = peak.filter(|&peak| is_strong(peak, cleaned[peak])) else { break };
         let is_band = |line: &usize| cleaned[*line] > (cleaned[peak] * BAND).max(least);
         let (mut begin, mut end) = (peak, peak + 1);
@@ -47,6 +47,22 @@ pub(super) fn clean(
         done.push(begin..end);
     }
     Some(cleaned)
+}
+
+/// The highest line outside of bands.
+fn highest(row: &[f32], bands: &mut [Range<usize>]) -> Option<usize> {
+    bands.sort_unstable_by_key(|band| band.start);
+    let (mut from, mut highest) = (0, (0.0, 0..0));
+    for band in bands.iter().cloned().chain([row.len()..row.len()]) {
+        let left = from..band.start.max(from);
+        let power = min_max(&row[left.clone()]).1;
+        if power >= highest.0 {
+            highest = (power, left);
+        }
+        from = from.max(band.end);
+    }
+    let (power, left) = highest;
+    row[left.clone()].iter().rposition(|&own| own == power).map(|at| left.start + at)
 }
 
 /// Removes what a band of this power leaves beside it, beyond what is joined with it anyway.

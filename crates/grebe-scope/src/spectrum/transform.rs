@@ -8,6 +8,7 @@ use rustfft::{Fft, FftPlanner};
 
 use super::Window;
 use crate::error::{Error, Result};
+use crate::simd::lines;
 use crate::value::Value;
 
 /// Power of the lines of one block of samples: full scale has power 1, as in [`Spectrum`](crate::Spectrum).
@@ -117,7 +118,9 @@ impl PowerTransform {
     /// and leaves `power` unchanged, for samples that are infinite or NaN, or fewer than a transform needs.
     pub fn power<V: Value>(&mut self, first: &[V], q: &[V], zero: f32, power: &mut [f32]) -> bool {
         let Some([low, high]) = self.transform(first, q, zero) else { return false };
-        power.iter_mut().zip(low.iter().chain(high)).for_each(|(power, line)| *power = line.norm_sqr());
+        let (of_low, of_high) = power.split_at_mut(low.len().min(power.len()));
+        lines::power(low, of_low);
+        lines::power(high, of_high);
         true
     }
 
@@ -132,11 +135,11 @@ impl PowerTransform {
         if first.len() != self.size || is_complex && q.len() != self.size {
             return None;
         }
-        if V::MAY_BE_NAN && !(all_finite(first) && all_finite(q)) {
-            return None;
-        }
         match &mut self.plan {
             Plan::Real { plan, input, lines, scratch } => {
+                if V::MAY_BE_NAN && !all_finite(first) {
+                    return None;
+                }
                 for ((input, sample), weight) in input.iter_mut().zip(first).zip(&self.weights) {
                     *input = (sample.to_f32() - zero) * weight;
                 }
@@ -149,9 +152,8 @@ impl PowerTransform {
                 Some([lines, &[]])
             }
             Plan::Complex { plan, lines, scratch } => {
-                let samples = first.iter().zip(q).zip(&self.weights);
-                for (line, ((i, q), weight)) in lines.iter_mut().zip(samples) {
-                    *line = Complex::new((i.to_f32() - zero) * weight, (q.to_f32() - zero) * weight);
+                if !lines::weigh(first, q, zero, &self.weights, lines) {
+                    return None;
                 }
                 plan.process_with_scratch(lines, scratch);
                 // Negative frequencies are in the upper half.
