@@ -8,6 +8,7 @@
 mod floor;
 mod group;
 mod keying;
+mod maker;
 mod measure;
 mod rows;
 mod splatter;
@@ -20,9 +21,11 @@ use crate::spectrum::{PowerTransform, Window};
 use floor::{Floor, Thresholds};
 use group::{Group, JOIN_ROWS, Open};
 use keying::is_keyed_with;
+pub use maker::SampleSource;
+use maker::{Made, RowMaker};
 pub use measure::Burst;
 use measure::{BACK_ROWS, BEFORE_ROWS, Grid, LEVEL_ROWS, Measured};
-use rows::{HELD_ROWS, RowMaker, Rows, Samples};
+use rows::{HELD_ROWS, Rows};
 
 /// Settings of a [`BurstDetector`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,13 +75,9 @@ impl Default for BurstSettings {
 #[derive(Debug)]
 pub struct BurstDetector {
     maker: RowMaker,
-    zero: f32,
     longest_rows: u64,
     thresholds: Thresholds,
     floor: Floor,
-    /// Samples that wait for a transform.
-    pending: [Vec<f32>; 2],
-    made: Vec<Vec<f32>>,
     rows: Rows,
     /// The next row to look at: those after it are needed to look at it.
     next_look: u64,
@@ -124,15 +123,13 @@ impl BurstDetector {
             transform.set_full_scale(full_scale);
             Ok(transform)
         };
-        let maker = RowMaker::new((0..threads.max(1)).map(|_| transform()).collect::<Result<_>>()?);
+        let maker =
+            RowMaker::new((0..threads.max(1)).map(|_| transform()).collect::<Result<_>>()?, is_complex);
         let (lines, noise_lines) = (maker.transform().lines(), maker.transform().noise_bandwidth_lines());
         Ok(Self {
-            zero: 0.0,
             longest_rows: (longest_samples / (size as u64 / 2)).max(4 * HELD_ROWS as u64),
             thresholds: Thresholds::new(false_alarms),
             floor: Floor::new(lines),
-            pending: [Vec::new(), Vec::new()],
-            made: Vec::new(),
             rows: Rows::default(),
             next_look: 0,
             sums: vec![0.0; lines],
@@ -146,7 +143,7 @@ impl BurstDetector {
 
     /// Sets the sample that stands for nothing, 0 by default.
     pub fn set_zero(&mut self, zero: f32) {
-        self.zero = zero;
+        self.maker.zero = zero;
     }
 
     /// Pieces to [learn](Self::learn) from a signal of `samples` samples, spread over it.
@@ -161,51 +158,43 @@ impl BurstDetector {
     /// Learns the noise floor from a piece of the signal, before the first samples. At each frequency, a quarter of all pieces must be
     /// without bursts.
     pub fn learn(&mut self, first: &[f32], q: &[f32]) {
-        let hop = self.grid.size / 2;
-        let count = (first.len() / hop).saturating_sub(1).min(LEARN_ROWS as usize);
-        let mut rows = vec![vec![0.0; self.cells.len()]; count];
-        self.maker.make(Samples { first, q, zero: self.zero }, &self.floor.levels, &mut rows);
+        self.learn_from(&(first, q));
+    }
+
+    /// As [`learn`](Self::learn), of samples in any form.
+    pub fn learn_from(&mut self, samples: &impl SampleSource) {
+        let rows = self.maker.alone(samples, LEARN_ROWS as usize);
         self.floor.learn(rows.iter().map(Vec::as_slice));
     }
 
     /// Takes the next samples, real ones without `q`, and tells each burst that has ended. No burst goes on after a gap in the index.
-    pub fn append(
+    pub fn append(&mut self, first_sample_index: u64, first: &[f32], q: &[f32], found: impl FnMut(Burst)) {
+        self.append_from(first_sample_index, &(first, q), found);
+    }
+
+    /// As [`append`](Self::append), of samples in any form: the threads that transform them read them, too.
+    pub fn append_from(
         &mut self,
         first_sample_index: u64,
-        first: &[f32],
-        q: &[f32],
+        samples: &impl SampleSource,
         mut found: impl FnMut(Burst),
     ) {
         if first_sample_index != self.grid.end_index {
             self.end(&mut found);
             (self.grid.first_index, self.grid.end_index) = (first_sample_index, first_sample_index);
         }
-        self.pending[0].extend_from_slice(first);
-        self.pending[1].extend_from_slice(q);
-        self.grid.end_index += first.len() as u64;
-        let (size, hop) = (self.grid.size, self.grid.size / 2);
-        let mut at = 0;
-        while self.pending[0].len() - at >= size {
-            let count = ((self.pending[0].len() - at - size) / hop + 1).min(ROWS_AT_ONCE);
-            let lines = self.cells.len();
-            self.made.resize_with(self.made.len().max(count), || vec![0.0; lines]);
-            let samples = Samples {
-                first: &self.pending[0][at..],
-                q: self.pending[1].get(at..).unwrap_or_default(),
-                zero: self.zero,
-            };
-            self.maker.make(samples, &self.floor.levels, &mut self.made[..count]);
-            for made in 0..count {
-                // The ring's oldest row lends its memory.
-                let row = std::mem::take(&mut self.made[made]);
-                self.made[made] = self.rows.push(row).unwrap_or_else(|| vec![0.0; lines]);
-                self.look_at_ready(&mut found);
+        self.grid.end_index += samples.len_samples() as u64;
+        let mut maker = std::mem::take(&mut self.maker);
+        maker.append(samples, |Made { power, is_finite }| {
+            if !*is_finite {
+                power.copy_from_slice(&self.floor.levels);
             }
-            at += count * hop;
-        }
-        self.pending.iter_mut().filter(|pending| !pending.is_empty()).for_each(|pending| {
-            pending.drain(..at);
+            // The ring's oldest row lends its memory.
+            let oldest = self.rows.push(std::mem::take(power));
+            *power = oldest.unwrap_or_else(|| vec![0.0; self.cells.len()]);
+            self.look_at_ready(&mut found);
         });
+        self.maker = maker;
     }
 
     /// Ends all bursts: no samples follow.
@@ -221,7 +210,7 @@ impl BurstDetector {
                 self.measured().measure(&open, true).into_iter().for_each(&mut found);
             }
         }
-        self.pending.iter_mut().for_each(Vec::clear);
+        self.maker.clear();
         self.rows.clear();
         self.group.clear();
         self.next_look = 0;
@@ -364,7 +353,6 @@ impl BurstDetector {
 const FIRST_ROWS: u64 = HELD_ROWS as u64;
 /// Rows after one that are needed to look at it.
 const LOOK_AHEAD_ROWS: u64 = 2;
-const ROWS_AT_ONCE: usize = 256;
 /// Rows of a piece that the floor is learned from: their median is right within a tenth.
 const LEARN_ROWS: u64 = 64;
 const LEARN_PIECES: u64 = 16;

@@ -95,7 +95,7 @@ mod units;
 mod value;
 
 pub use acquisition::{Acquisition, Record};
-pub use burst::{Burst, BurstDetector, BurstSettings};
+pub use burst::{Burst, BurstDetector, BurstSettings, SampleSource};
 pub use clock::{step_time_down, step_time_up};
 pub use column::{Column, ColumnGrid, Coverage};
 pub use density::{Density, XyDensity};

@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
 
-use crate::spectrum::PowerTransform;
-
 /// The newest rows since a gap, by number.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -62,64 +60,5 @@ impl Rows {
     }
 }
 
-/// Makes rows of samples, on several threads where there are many at once.
-#[derive(Debug)]
-pub(super) struct RowMaker {
-    transforms: Vec<PowerTransform>,
-}
-
-/// Samples of one channel.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Samples<'a> {
-    pub(super) first: &'a [f32],
-    /// Empty for real samples.
-    pub(super) q: &'a [f32],
-    /// The sample that stands for nothing.
-    pub(super) zero: f32,
-}
-
-impl RowMaker {
-    /// Makes rows with these transforms, one a thread.
-    pub(super) fn new(transforms: Vec<PowerTransform>) -> Self {
-        Self { transforms }
-    }
-
-    pub(super) fn transform(&self) -> &PowerTransform {
-        &self.transforms[0]
-    }
-
-    /// Fills rows. One with a sample that is infinite or not a number gets `otherwise`.
-    pub(super) fn make(&mut self, samples: Samples<'_>, otherwise: &[f32], rows: &mut [Vec<f32>]) {
-        let each = rows.len().div_ceil(self.transforms.len()).max(ROWS_PER_THREAD);
-        let mut pieces = rows.chunks_mut(each).enumerate().zip(&mut self.transforms);
-        let Some(((_, own), transform)) = pieces.next() else { return };
-        std::thread::scope(|scope| {
-            for ((number, rows), transform) in pieces {
-                scope.spawn(move || fill(transform, samples, number * each, otherwise, rows));
-            }
-            fill(transform, samples, 0, otherwise, own);
-        });
-    }
-}
-
-fn fill(
-    transform: &mut PowerTransform,
-    samples: Samples<'_>,
-    number: usize,
-    otherwise: &[f32],
-    rows: &mut [Vec<f32>],
-) {
-    let size = transform.size();
-    for (number, row) in rows.iter_mut().enumerate().map(|(at, row)| (number + at, row)) {
-        let range = number * size / 2..number * size / 2 + size;
-        let q = samples.q.get(range.clone()).unwrap_or_default();
-        if !transform.power(&samples.first[range], q, samples.zero, row) {
-            row.copy_from_slice(otherwise);
-        }
-    }
-}
-
 /// Enough for the first floor, and for whole short bursts.
 pub(super) const HELD_ROWS: usize = 256;
-/// A thread is worth its start for these.
-const ROWS_PER_THREAD: usize = 32;

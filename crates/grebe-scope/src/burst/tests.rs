@@ -221,6 +221,39 @@ fn noise_gives_as_few_false_alarms_as_were_asked_for() {
 }
 
 #[test]
+fn threads_and_blocks_change_no_burst() {
+    let mut samples = noise(12, NOISE, 1_500_000);
+    let mut rng = Rng::with_seed(3);
+    let (kinds, mut start) = ([Kind::Tone, Kind::Chirp, Kind::Fm, Kind::Qpsk], 50_000);
+    for number in 0..60 {
+        let (length, centre) = (rng.usize(500..40_000), (rng.f64() - 0.5) * 0.8);
+        let (kind, snr_db) = (kinds[number % 4], 10.0 + rng.f64() * 30.0);
+        Made { kind, start, length, centre, bandwidth: 0.05, snr_db }.add(&mut samples, number as u64);
+        start += rng.usize(0..2 * 20_000);
+    }
+    samples[700_000].0 = f64::NAN;
+    let (i, q) = parts(&samples);
+    let all = |threads, block: usize| {
+        let settings = BurstSettings { size: 256, threads, ..BurstSettings::default() };
+        let mut detector = BurstDetector::complex(settings, 1.0).unwrap();
+        detector.learn(&i[..9_000], &q[..9_000]);
+        let mut found = Vec::new();
+        for (number, (i, q)) in i.chunks(block).zip(q.chunks(block)).enumerate() {
+            detector.append((number * block) as u64, i, q, |burst| found.push(burst));
+        }
+        detector.end(|burst| found.push(burst));
+        found
+    };
+    let one = all(1, samples.len());
+    assert!(one.len() > 20, "{one:#?}");
+    for (threads, block) in [(1, 999), (1, 100_000), (2, samples.len()), (2, 262_144), (5, 300_001), (64, 1)]
+    {
+        let block = block.max(samples.len() / 20_000);
+        assert_eq!(all(threads, block), one, "{threads} threads, blocks of {block}");
+    }
+}
+
+#[test]
 fn both_frequencies_of_shift_keying_are_one_burst_and_neighbours_of_other_times_are_not() {
     let tone = |start, length, centre| Made {
         kind: Kind::Tone,

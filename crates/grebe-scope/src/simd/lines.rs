@@ -65,6 +65,27 @@ fn weigh_portable<V: Value>(
 }
 
 compiled! {
+    /// As [`weigh`], of samples whose I and Q are side by side.
+    weigh_pairs, weigh_pairs_avx2, weigh_pairs_avx512: weigh_pairs_portable
+    (samples: &[[f32; 2]], zero: f32, weights: &[f32], lines: &mut [Complex<f32>]) -> bool
+}
+
+#[inline(always)]
+fn weigh_pairs_portable(
+    samples: &[[f32; 2]],
+    zero: f32,
+    weights: &[f32],
+    lines: &mut [Complex<f32>],
+) -> bool {
+    let mut is_finite = true;
+    for ((line, weight), [i, q]) in lines.iter_mut().zip(weights).zip(samples) {
+        is_finite &= i.is_finite() & q.is_finite();
+        *line = Complex::new((i - zero) * weight, (q - zero) * weight);
+    }
+    is_finite
+}
+
+compiled! {
     /// The power of lines.
     power, power_avx2, power_avx512: power_portable(lines: &[Complex<f32>], power: &mut [f32])
 }
@@ -161,7 +182,7 @@ mod tests {
 
     /// The same with each instruction set, in any length.
     macro_rules! made {
-        ($rows:expr, $weigh:ident, $power:ident, $any:ident, $sum:ident, $add:ident, $mark:ident, $follow:ident) => {{
+        ($rows:expr, $weigh:ident, $pairs:ident, $power:ident, $any:ident, $sum:ident, $add:ident, $mark:ident, $follow:ident) => {{
             let [a, b, c, d]: [&[f32]; 4] = $rows;
             let length = a.len();
             let mut lines = vec![Complex::default(); length];
@@ -169,6 +190,10 @@ mod tests {
             let (mut floor, mut sums) = (d.iter().map(|it| it.abs()).collect::<Vec<_>>(), vec![0.5; length]);
             let mut cells = vec![true; length];
             let is_finite = $weigh(a, b, 0.25, c, &mut lines);
+            let pairs: Vec<[f32; 2]> = a.iter().zip(b).map(|(&i, &q)| [i, q]).collect();
+            let mut same = vec![Complex::default(); length];
+            assert_eq!($pairs(&pairs, 0.25, c, &mut same), is_finite);
+            assert_eq!(format!("{same:?}"), format!("{lines:?}"));
             $power(&lines, &mut powers);
             let is_over = $any(&powers, &floor, 0.01, 20.0);
             $sum([a, b, c, d], &mut four);
@@ -200,6 +225,7 @@ mod tests {
                 let plain = made!(
                     rows,
                     weigh_portable,
+                    weigh_pairs_portable,
                     power_portable,
                     any_over_portable,
                     sum_portable,
@@ -211,13 +237,18 @@ mod tests {
                     seen[usize::from(is)] = true;
                 }
                 found += plain.cells.iter().filter(|&&is_cell| is_cell).count();
-                assert_eq!(plain, made!(rows, weigh, power, any_over, sum, add, mark, follow), "dispatched");
+                assert_eq!(
+                    plain,
+                    made!(rows, weigh, weigh_pairs, power, any_over, sum, add, mark, follow),
+                    "dispatched"
+                );
                 if is_x86_feature_detected!("avx2") {
                     // SAFETY: the processor has AVX2, as just detected.
                     let own = unsafe {
                         made!(
                             rows,
                             weigh_avx2,
+                            weigh_pairs_avx2,
                             power_avx2,
                             any_over_avx2,
                             sum_avx2,
@@ -234,6 +265,7 @@ mod tests {
                         made!(
                             rows,
                             weigh_avx512,
+                            weigh_pairs_avx512,
                             power_avx512,
                             any_over_avx512,
                             sum_avx512,

@@ -117,11 +117,19 @@ impl PowerTransform {
     /// Writes the power of each line. `q` is empty for real samples; `zero` is the value of silence. Returns `false`,
     /// and leaves `power` unchanged, for samples that are infinite or NaN, or fewer than a transform needs.
     pub fn power<V: Value>(&mut self, first: &[V], q: &[V], zero: f32, power: &mut [f32]) -> bool {
-        let Some([low, high]) = self.transform(first, q, zero) else { return false };
-        let (of_low, of_high) = power.split_at_mut(low.len().min(power.len()));
-        lines::power(low, of_low);
-        lines::power(high, of_high);
-        true
+        write(self.transform(first, q, zero), power)
+    }
+
+    /// As [`power`](Self::power), of numbers: real samples, or I and Q in turn.
+    pub fn power_of_numbers(&mut self, numbers: &[f32], zero: f32, power: &mut [f32]) -> bool {
+        let Plan::Complex { lines, .. } = &mut self.plan else {
+            return self.power(numbers, &[], zero, power);
+        };
+        let pairs = numbers.as_chunks::<2>().0;
+        if pairs.len() != self.size || !lines::weigh_pairs(pairs, zero, &self.weights, lines) {
+            return false;
+        }
+        write(self.process(), power)
     }
 
     /// Lines by rising frequency, in two parts; `None` as in [`power`](Self::power).
@@ -136,13 +144,27 @@ impl PowerTransform {
             return None;
         }
         match &mut self.plan {
-            Plan::Real { plan, input, lines, scratch } => {
+            Plan::Real { input, .. } => {
                 if V::MAY_BE_NAN && !all_finite(first) {
                     return None;
                 }
                 for ((input, sample), weight) in input.iter_mut().zip(first).zip(&self.weights) {
                     *input = (sample.to_f32() - zero) * weight;
                 }
+            }
+            Plan::Complex { lines, .. } => {
+                if !lines::weigh(first, q, zero, &self.weights, lines) {
+                    return None;
+                }
+            }
+        }
+        self.process()
+    }
+
+    /// Transforms the weighted samples.
+    fn process(&mut self) -> Option<[&[Complex<f32>]; 2]> {
+        match &mut self.plan {
+            Plan::Real { plan, input, lines, scratch } => {
                 plan.process_with_scratch(input, lines, scratch).ok()?;
                 // The zero line and the one at half the rate have no mirror image, so their amplitude is half of the
                 // doubled one.
@@ -152,9 +174,6 @@ impl PowerTransform {
                 Some([lines, &[]])
             }
             Plan::Complex { plan, lines, scratch } => {
-                if !lines::weigh(first, q, zero, &self.weights, lines) {
-                    return None;
-                }
                 plan.process_with_scratch(lines, scratch);
                 // Negative frequencies are in the upper half.
                 let (positive, negative) = lines.split_at(lines.len() / 2);
@@ -162,6 +181,15 @@ impl PowerTransform {
             }
         }
     }
+}
+
+/// Writes the power of lines in two parts; whether there are any.
+fn write(lines: Option<[&[Complex<f32>]; 2]>, power: &mut [f32]) -> bool {
+    let Some([low, high]) = lines else { return false };
+    let (of_low, of_high) = power.split_at_mut(low.len().min(power.len()));
+    lines::power(low, of_low);
+    lines::power(high, of_high);
+    true
 }
 
 impl std::fmt::Debug for PowerTransform {
