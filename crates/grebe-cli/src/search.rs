@@ -17,7 +17,7 @@ use grebe_scope::{instantaneous_frequency, magnitude, magnitude_db, phase};
 use grebe_view::{LaneId, Part};
 use serde_json::{Map, Value};
 
-use burst::{BurstSearch, split};
+use burst::BurstSearch;
 pub(crate) use burst_band::BurstBand;
 use detector::Detector;
 pub(crate) use detector::Hit;
@@ -150,6 +150,15 @@ impl Samples<f32> for Computed {
         }
         Ok(self.numbers.as_slice().into())
     }
+}
+
+/// The components of complex samples.
+fn split(numbers: &[f32], i: &mut Vec<f32>, q: &mut Vec<f32>) {
+    let pairs = numbers.as_chunks::<2>().0;
+    i.clear();
+    i.extend(pairs.iter().map(|[i, _]| *i));
+    q.clear();
+    q.extend(pairs.iter().map(|[_, q]| *q));
 }
 
 impl<V: Number, S: Samples<V> + Send> Search for LaneSearch<V, S> {

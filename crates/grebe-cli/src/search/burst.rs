@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use anyhow::Result;
+use grebe_frame::SampleFormat;
+use grebe_process::numbers::load;
 use grebe_recording::Block;
-use grebe_scope::{Burst, BurstDetector, BurstSettings};
+use grebe_scope::{Burst, BurstDetector, BurstSettings, SampleSource};
 use grebe_view::{LaneId, Part};
 
 use super::burst_band::BurstBand;
@@ -17,14 +19,10 @@ pub(super) struct BurstSearch {
     detector: BurstDetector,
     lasting: Lasting,
     channel: usize,
-    is_complex: bool,
     rate_hz: f64,
     /// Frequency of 0 Hz of the samples.
     centre_hz: f64,
     conditions: BurstConditions,
-    numbers: Vec<f32>,
-    i: Vec<f32>,
-    q: Vec<f32>,
 }
 
 impl BurstSearch {
@@ -59,13 +57,9 @@ impl BurstSearch {
             detector,
             lasting: Lasting::new(wanted),
             channel: lane.channel,
-            is_complex,
             rate_hz,
             centre_hz,
             conditions,
-            numbers: Vec::new(),
-            i: Vec::new(),
-            q: Vec::new(),
         })
     }
 
@@ -74,26 +68,15 @@ impl BurstSearch {
     }
 
     pub(super) fn learn(&mut self, block: &Block<'_>) -> Result<()> {
-        self.read(block)?;
-        self.detector.learn(if self.is_complex { &self.i } else { &self.numbers }, &self.q);
-        Ok(())
-    }
-
-    /// Reads the samples of a block.
-    fn read(&mut self, block: &Block<'_>) -> Result<()> {
-        block.numbers(self.channel, &mut self.numbers)?;
-        if self.is_complex {
-            split(&self.numbers, &mut self.i, &mut self.q);
-        }
+        self.detector.learn_from(&ChannelSamples::of(block, self.channel)?);
         Ok(())
     }
 
     pub(super) fn scan(&mut self, first_index: u64, block: &Block<'_>, found: &mut Vec<Hit>) -> Result<()> {
-        self.read(block)?;
-        let (first, q) = (if self.is_complex { &self.i } else { &self.numbers }, &self.q);
+        let samples = ChannelSamples::of(block, self.channel)?;
         let place = Place { rate_hz: self.rate_hz, centre_hz: self.centre_hz, conditions: &self.conditions };
         let lasting = &mut self.lasting;
-        self.detector.append(first_index, first, q, |burst| place.take(&burst, lasting, found));
+        self.detector.append_from(first_index, &samples, |burst| place.take(&burst, lasting, found));
         Ok(())
     }
 
@@ -101,6 +84,29 @@ impl BurstSearch {
         let place = Place { rate_hz: self.rate_hz, centre_hz: self.centre_hz, conditions: &self.conditions };
         let lasting = &mut self.lasting;
         self.detector.end(|burst| place.take(&burst, lasting, found));
+    }
+}
+
+/// The samples of one channel of a block.
+struct ChannelSamples<'a> {
+    format: SampleFormat,
+    bytes: &'a [u8],
+}
+
+impl<'a> ChannelSamples<'a> {
+    fn of(block: &Block<'a>, channel: usize) -> Result<Self> {
+        Ok(Self { format: block.format(), bytes: block.channel_bytes(channel)? })
+    }
+}
+
+impl SampleSource for ChannelSamples<'_> {
+    fn len_samples(&self) -> usize {
+        self.bytes.len() / self.format.bytes()
+    }
+
+    fn read(&self, samples: Range<usize>, numbers: &mut [f32]) {
+        let bytes = self.format.bytes();
+        load(self.format, &self.bytes[samples.start * bytes..samples.end * bytes], numbers);
     }
 }
 
@@ -130,15 +136,6 @@ impl Place<'_> {
         lasting.end(burst.first_sample_index + burst.length_samples, found);
         found[before..].iter_mut().for_each(|hit| hit.burst = Some(band));
     }
-}
-
-/// The components of complex samples.
-pub(super) fn split(numbers: &[f32], i: &mut Vec<f32>, q: &mut Vec<f32>) {
-    let pairs = numbers.as_chunks::<2>().0;
-    i.clear();
-    i.extend(pairs.iter().map(|[i, _]| *i));
-    q.clear();
-    q.extend(pairs.iter().map(|[_, q]| *q));
 }
 
 /// A longer signal becomes a part of the noise floor.
