@@ -53,7 +53,8 @@ pub(super) fn clean(
 fn highest(row: &[f32], bands: &mut [Range<usize>]) -> Option<usize> {
     bands.sort_unstable_by_key(|band| band.start);
     let (mut from, mut highest) = (0, (0.0, 0..0));
-    for band in bands.iter().cloned().chain([row.len()..row.len()]) {
+    let end = row.len()..row.len();
+    for band in bands.iter().chain([&end]) {
         let left = from..band.start.max(from);
         let power = min_max(&row[left.clone()]).1;
         if power >= highest.0 {
