@@ -27,6 +27,9 @@ fuzz_target!(|input: (u32, bool, Vec<(u32, u64, Vec<u8>)>)| {
             match &frame {
                 Frame::Feedback(report) => sender.on_feedback(now_us, report),
                 Frame::Outcome(verdict) => sender.on_outcome(*verdict),
+                Frame::HandshakeTrain { window_end, train } => {
+                    sender.on_handshake_train(now_us, *window_end, *train);
+                }
                 _ => {}
             }
             receiver.on_packet(now_us, number, bytes.len(), &frame);

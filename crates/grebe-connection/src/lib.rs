@@ -87,6 +87,7 @@ pub mod internals {
         sender::{Sender, SenderOptions, Transmit},
         sent_packets::Item,
         stream_buffer::{Chunk, ReceiveBuffer, SendBuffer},
+        train::{FIRST_PACKETS, HANDSHAKE_TRAIN_AFTER_US, HandshakeTrain},
         wire::{
             Feedback, Frame, HEADER_BYTES, Header, ReceivedPackets, RunBytes, Stamp, TAG_BYTES, Train,
             UDP_IP_BYTES,

@@ -29,6 +29,7 @@ pub(crate) fn run(options: &Send) -> Result<Ending> {
     let connects = ConnectionOptions {
         mode: options.mode,
         limit_bits_per_s: options.bwlimit,
+        measures: true,
         ..transfer::options(&options.rendezvous, &way, &cancel)
     };
     let side = Side { rendezvous: &options.rendezvous, there: "grebe recv --from", json: options.json };

@@ -21,7 +21,9 @@ mod rate_response;
 
 use self::competing_window::CompetingWindow;
 use self::constants::*;
-pub(crate) use self::constants::{ATTEMPTS, PATH_WINDOW_US, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN};
+pub(crate) use self::constants::{
+    ATTEMPTS, PATH_WINDOW_US, RATE_SPAN_US_MAX, RATE_SPAN_US_MIN, TRAIN_SPAN_US_MIN,
+};
 use self::loss_window::LossWindow;
 pub(crate) use self::path_model::AckSample;
 pub use self::path_model::Mode;
@@ -31,6 +33,7 @@ pub use self::phase::{Phase, PhaseCost};
 use self::ramp::Ramp;
 use self::rate_probing::RateProbing;
 pub(crate) use self::rate_response::{PaceClass, PaceCounts};
+use crate::proto::wire::Train;
 
 #[derive(Debug)]
 pub(crate) struct Controller {
@@ -79,16 +82,22 @@ impl Controller {
             self.follow(next, sample.now_us);
         }
         if let (State::FirstTrain, Some(heard)) = (&self.state, sample.train) {
-            if let Some(rate) = heard.rate() {
-                self.path.capacity.on_rate(rate);
-            }
-            self.path.expect_jitter(u64::from(heard.train.jitter_us));
-            self.state = State::Ramp(Ramp::after_first_train(sample.now_us, heard.train));
+            self.ramp_after(sample.now_us, heard.train);
         }
         if round.is_some() {
             self.path.begin_round(self.state.gain(&self.path));
         }
         self.phases.note(self.phase(), sample.now_us);
+    }
+
+    /// Takes the measurement of the first train, or of the handshake's.
+    pub(crate) fn ramp_after(&mut self, now_us: u64, first: Train) {
+        if let Some(rate) = first.rate() {
+            self.path.capacity.on_rate(rate);
+        }
+        self.path.expect_jitter(u64::from(first.jitter_us));
+        self.state = State::Ramp(Ramp::after_first_train(now_us, first));
+        self.phases.note(Phase::Ramp, now_us);
     }
 
     /// Present pace in bytes per second. `None`: unpaced, for the first packets.
@@ -264,7 +273,6 @@ impl State {
 mod tests {
     use super::*;
     use crate::proto::train::TrainReport;
-    use crate::proto::wire::Train;
 
     #[test]
     fn data_for_the_measured_rate_is_ready_before_any_arrive_at_it() {

@@ -84,6 +84,9 @@ impl ConnectionEnd {
         self.heard_us = now_us;
         match frame {
             Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
+            Frame::HandshakeTrain { window_end, train } => {
+                self.sender.on_handshake_train(now_us, *window_end, *train);
+            }
             Frame::Outcome(Verdict::Whole) if self.sender.is_finished() => {
                 self.sender.on_outcome(Verdict::Whole);
             }

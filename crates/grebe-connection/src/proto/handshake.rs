@@ -6,18 +6,23 @@
 //!  INIT   version, connection, psk, e; 1200 bytes ------------->  proves the key, or is not answered
 //!         <------- 89 bytes: e, ee, the responder's connection   REPLY
 //!                 and greeting, which begins the application's talk
+//!  32 copies of INIT, if wanted ----------------------------->    measures their spacing
+//!         <----------------------------------------------------   sealed: the measurement
 //!  first sealed packet -------------------------------------->   proves the address, and spends the ticket
 //! ```
 //!
 //! A peer without the key gets no answer and leaves no state. A replayed INIT gets the same reply again, a
 //! thirteenth of its length. It leads no further, because the attacker does not know the private half of `e`.
 
+use std::net::SocketAddr;
+
 use grebe_packet::Key;
 use snow::{Builder, HandshakeState};
 
 use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
-use crate::proto::wire::{HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
+use crate::proto::train::HandshakeTrain;
+use crate::proto::wire::{Frame, HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
 
 /// Length of the first packet. The reply is far shorter, so an attacker cannot use it for amplification.
 pub const INIT_BYTES: usize = 1_200;
@@ -61,6 +66,10 @@ struct Pending {
     reply: [u8; REPLY_BYTES],
     connection: u32,
     session: Session,
+    /// Address of the first packet, its train, and the number of reports of that.
+    from: Option<SocketAddr>,
+    train: HandshakeTrain,
+    reports: u64,
 }
 
 impl Session {
@@ -143,6 +152,13 @@ impl Initiator {
         &self.datagram
     }
 
+    /// The first packet at this place in a train, from 1.
+    pub(crate) fn in_train(&self, place: u8) -> [u8; INIT_BYTES] {
+        let mut datagram = self.datagram;
+        datagram[INIT_BYTES - 1] = place;
+        datagram
+    }
+
     /// Reads a reply. Any other packet changes nothing: wait for the next one.
     ///
     /// # Errors
@@ -218,8 +234,32 @@ impl Responder {
         if self.pending.len() == PENDING_MAX {
             self.pending.remove(0);
         }
-        self.pending.push(Pending { init: *init, reply, connection, session });
+        let (from, train) = (None, HandshakeTrain::default());
+        self.pending.push(Pending { init: *init, reply, connection, session, from, train, reports: 0 });
         Ok(reply)
+    }
+
+    /// Notes the arrival of a first packet that [`on_init`](Self::on_init) has answered.
+    pub(crate) fn note_arrival(&mut self, now_us: u64, from: SocketAddr, datagram: &[u8]) {
+        let pending = self.pending.iter_mut().find(|pending| datagram.starts_with(&pending.init));
+        if let Some(pending) = pending
+            && *pending.from.get_or_insert(from) == from
+        {
+            pending.train.take(now_us, place_in_train(datagram), datagram.len());
+        }
+    }
+
+    /// Next report of a handshake's train, and its address. It grants the window.
+    pub(crate) fn report_train(&mut self, now_us: u64, window_end: u64) -> Option<(SocketAddr, Vec<u8>)> {
+        self.pending.iter_mut().filter(|pending| pending.reports < TRAIN_REPORTS).find_map(|pending| {
+            let (from, train) = (pending.from?, pending.train.measured(now_us)?);
+            let mut frame = [0; 32];
+            let length = Frame::HandshakeTrain { window_end, train }.encode(&mut frame)?;
+            let mut report = [&[0; HEADER_BYTES][..], &frame[..length], &[0; TAG_BYTES]].concat();
+            pending.session.seal(pending.reports, &mut report).ok()?;
+            pending.reports += 1;
+            Some((from, report))
+        })
     }
 
     /// Reads a sealed packet. The first authentic one proves its sender's address, uses up the ticket and
@@ -246,7 +286,7 @@ impl Responder {
         }
         let (mut session, ..) = self.on_sealed(datagram).ok()?;
         let mut answer = [&[0; HEADER_BYTES][..], frame, &[0; TAG_BYTES]].concat();
-        session.seal(0, &mut answer).ok()?;
+        session.seal(TRAIN_REPORTS, &mut answer).ok()?;
         Some(answer)
     }
 }
@@ -263,6 +303,14 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Maximum handshakes by holders of the key that have not sent a sealed packet yet. A second one is a
 /// restart.
 const PENDING_MAX: usize = 4;
+
+/// Reports of a handshake's train, in case some get lost. Their numbers are the session's first ones.
+pub(crate) const TRAIN_REPORTS: u64 = 3;
+
+/// Place of a first packet in its train, from 1; 0: before it. Not authenticated, as it only tells a rate.
+pub(crate) fn place_in_train(init: &[u8]) -> u8 {
+    init.last().copied().unwrap_or(0)
+}
 
 /// The handshake authenticates the head of the first packet.
 fn builder<'a>(key: &'a Key, head: &'a [u8]) -> Result<Builder<'a>> {
@@ -329,6 +377,33 @@ mod tests {
         let mut back = sealed(&mut their_second, 1, b"back");
         assert!(ours.open(&none, &mut back.clone()).is_err());
         assert_eq!(our_second.open(&none, &mut back).unwrap(), (1, &b"back"[..]));
+    }
+
+    #[test]
+    fn a_train_is_reported_to_its_address_before_anything_else() {
+        let key = Key::random().unwrap();
+        let mut initiator = Initiator::new(&key).unwrap();
+        let mut responder = Responder::new(key);
+        let [from, elsewhere] = [1, 2].map(|host| SocketAddr::from(([192, 0, 2, host], 7)));
+        let mut reply = [0; REPLY_BYTES];
+        for place in 0..=32 {
+            let init = initiator.in_train(place);
+            reply = responder.on_init(&init, Vec::new).unwrap();
+            let now_us = if place == 0 { 0 } else { 10_000 + 100 * u64::from(place) };
+            [from, elsewhere].iter().for_each(|at| responder.note_arrival(now_us, *at, &init));
+        }
+        let mut ours = initiator.on_reply(&reply).unwrap();
+        for number in 0..TRAIN_REPORTS {
+            let (to, mut report) = responder.report_train(20_000, 5).unwrap();
+            let (opened, frame) = ours.open(&ReceivedPackets::default(), &mut report).unwrap();
+            let Ok(Frame::HandshakeTrain { window_end: 5, train }) = Frame::decode(frame) else { panic!() };
+            assert_eq!((to, opened, train.span_us), (from, number, 3_100));
+        }
+        assert!(responder.report_train(20_000, 5).is_none());
+        let mut proof = sealed(&mut ours, 0, b"hello");
+        let mut refusal = responder.refuse(&mut proof, b"no").unwrap();
+        let (number, _) = ours.open(&ReceivedPackets::default(), &mut refusal).unwrap();
+        assert_eq!(number, TRAIN_REPORTS, "none is used twice");
     }
 
     #[test]

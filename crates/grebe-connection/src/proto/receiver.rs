@@ -73,7 +73,7 @@ impl Receiver {
         Self {
             window_bytes: window_bytes.max(INITIAL_WINDOW_BYTES),
             total_bytes: STREAM_BYTES_MAX,
-            window_end: INITIAL_WINDOW_BYTES,
+            window_end: window_bytes.max(INITIAL_WINDOW_BYTES),
             lowest_new: [u64::MAX; INTERVALS],
             ..Self::default()
         }
@@ -99,7 +99,7 @@ impl Receiver {
                 self.closed = true;
                 return Arrived::Nothing;
             }
-            Frame::Feedback(_) | Frame::Outcome(_) => return Arrived::Nothing,
+            Frame::Feedback(_) | Frame::Outcome(_) | Frame::HandshakeTrain { .. } => return Arrived::Nothing,
         };
         let wire_bytes = (datagram_bytes + UDP_IP_BYTES) as u64;
         if let Frame::Data { offset, payload, .. } | Frame::Last { offset, payload, .. } = *frame

@@ -1,6 +1,6 @@
 //! Packet trains: send times, and the spacing on arrival, which the bottleneck of the path sets.
 
-use crate::proto::wire::{TRAIN_US_MAX, Train};
+use crate::proto::wire::{TRAIN_US_MAX, Train, UDP_IP_BYTES};
 
 /// A train as received.
 #[derive(Debug, Clone, Copy)]
@@ -11,16 +11,56 @@ pub(crate) struct TrainReport {
     pub(crate) sent_bytes: u64,
 }
 
-impl TrainReport {
-    /// Rate to which the path spread it, in bytes per second. `None`: jitter hides it.
-    pub(crate) fn rate(&self) -> Option<f64> {
-        let Train { span_us, bytes, jitter_us, .. } = self.train;
-        (span_us > jitter_us).then(|| f64::from(bytes) * 1e6 / f64::from(span_us))
+/// Packets of the first train of a transfer, and of the train in a handshake.
+pub const FIRST_PACKETS: u64 = 32;
+
+/// Time from the first packet of a handshake to its train. Addresses are resolved and radios awake by then, and a
+/// near peer has answered.
+pub const HANDSHAKE_TRAIN_AFTER_US: u64 = 10_000;
+
+/// Arrivals of a handshake's first packet and of the train after it.
+#[derive(Debug, Default)]
+pub struct HandshakeTrain {
+    /// Arrival of the packet before the train.
+    first_us: Option<u64>,
+    /// Arrived places of the train, as bits.
+    places: u32,
+    /// Arrival of the newest packet.
+    came_us: u64,
+    dispersion: TrainDispersion,
+}
+
+impl HandshakeTrain {
+    /// Takes the packet at this place of the train, from 1; 0: the packet before the train.
+    pub fn take(&mut self, now_us: u64, place: u8, datagram_bytes: usize) {
+        if place == 0 {
+            self.first_us.get_or_insert(now_us);
+            return;
+        }
+        let bit = 1_u32.checked_shl(u32::from(place) - 1).unwrap_or(0);
+        if bit & !self.places != 0 {
+            self.places |= bit;
+            self.came_us = now_us;
+            self.dispersion.take(1, place.into(), now_us, (datagram_bytes + UDP_IP_BYTES) as u64);
+        }
+    }
+
+    /// The measurement, once the train has arrived. `None` if less than half of it did, or if the path held the
+    /// packets back and released them together.
+    pub fn measured(&self, now_us: u64) -> Option<Train> {
+        let TrainDispersion { packets, highest, overtaken, first_us, .. } = self.dispersion;
+        let is_whole = packets == FIRST_PACKETS || highest == FIRST_PACKETS && overtaken == 0;
+        if 2 * packets < FIRST_PACKETS || !is_whole && now_us < self.came_us + HANDSHAKE_QUIET_US {
+            return None;
+        }
+        let train = self.dispersion.reported_at(self.came_us, highest)?;
+        let is_steady = self.first_us.is_some_and(|us| first_us >= us + HANDSHAKE_TRAIN_AFTER_US * 3 / 4);
+        (is_steady || train.jitter_us > 0).then_some(train)
     }
 }
 
-/// Packets of the first train of a transfer.
-pub(crate) const FIRST_PACKETS: u64 = 32;
+/// Pause that ends a handshake's train.
+const HANDSHAKE_QUIET_US: u64 = 10_000;
 
 /// Arrivals of the newest train: sums over their numbers and times, for a least-squares line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -146,6 +186,32 @@ mod tests {
             dispersion.take(1, *number, *at_us, 1_000);
         }
         dispersion.train()
+    }
+
+    /// First packet at 0, then a train after 10 ms, with 100 us between its packets.
+    fn handshake(places: impl Iterator<Item = u8>) -> HandshakeTrain {
+        let mut train = HandshakeTrain::default();
+        train.take(0, 0, 1_200);
+        places.for_each(|place| train.take(10_000 + 100 * u64::from(place), place, 1_200));
+        train
+    }
+
+    #[test]
+    fn the_train_of_a_handshake_is_measured_when_it_has_arrived() {
+        let train = handshake(1..=32).measured(13_200).unwrap();
+        assert_eq!((train.span_us, train.bytes, train.jitter_us), (3_100, 31 * 1_228, 0));
+        let tail_is_lost = handshake((1..=31).chain(1..=31));
+        assert_eq!(tail_is_lost.measured(13_200), None, "the last may come");
+        assert_eq!(tail_is_lost.measured(23_200).map(|train| train.span_us), Some(3_000), "each counts once");
+        assert_eq!(handshake(1..=15).measured(1_000_000), None, "too few");
+        assert_eq!(handshake((33..=255).chain(1..=15)).measured(1_000_000), None, "no places");
+    }
+
+    #[test]
+    fn a_handshake_that_the_path_held_back_measures_nothing() {
+        let mut held = HandshakeTrain::default();
+        (0..=32).for_each(|place| held.take(9_000 + 100 * u64::from(place), place, 1_200));
+        assert_eq!(held.measured(1_000_000), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use self::detours::{address_of, pass_tcp_on, pass_udp_on, pass_udp_on_where};
 use grebe_connection::{
     Connection, ConnectionListener, ConnectionOptions, ConnectionReader, ConnectionWriter, Error, Notice,
-    Purpose, Ticket, Transport, connect,
+    Phase, Purpose, Ticket, Transport, connect,
 };
 
 fn listener() -> ConnectionListener {

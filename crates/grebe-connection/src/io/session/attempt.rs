@@ -12,6 +12,7 @@ use super::{Notice, Notify, Transport};
 use crate::error::{Error, Result};
 use crate::io::unix_s;
 use crate::proto::handshake::{Initiator, REPLY_BYTES, Session};
+use crate::proto::train::{FIRST_PACKETS, HANDSHAKE_TRAIN_AFTER_US};
 
 /// A session, its peer, and the round trip to the peer if it is known.
 pub(super) struct Connected {
@@ -27,6 +28,8 @@ pub(super) struct Attempt<'a> {
     /// Maximum time to wait for an answer.
     pub(super) within: Duration,
     pub(super) transport: Transport,
+    /// Measures the path by a train.
+    pub(super) measures: bool,
     pub(super) cancel: &'a Cancel,
     pub(super) notify: &'a Notify,
 }
@@ -93,9 +96,12 @@ pub(super) fn ask(
                 Some(AnsweredByTcp { left: answered.left - 1, next: now + ASK_BESIDE_TCP_EVERY, ..answered });
         }
         for question in questions.iter_mut().filter(|question| now >= question.next) {
-            for socket in asked_by_udp {
+            let is_train =
+                attempt.measures && meeting.is_none() && question.is_familys && question.asked == 1;
+            let places = if is_train { 1..=FIRST_PACKETS as u8 } else { 0..=0 };
+            for (socket, place) in asked_by_udp.iter().flat_map(|it| places.clone().map(move |at| (it, at))) {
                 // An address that is unreachable or of another family simply does not answer.
-                let _ = socket.send_to(initiator.datagram(), question.to);
+                let _ = socket.send_to(&initiator.in_train(place), question.to);
             }
             question.next = now + ASK_AFTER[question.asked.min(ASK_AFTER.len() - 1)];
             question.asked += 1;
@@ -164,6 +170,8 @@ fn go_by_tcp(
 /// An address to ask.
 struct Question {
     to: SocketAddr,
+    /// First address of its family, and so the best one.
+    is_familys: bool,
     since: Instant,
     asked: usize,
     next: Instant,
@@ -178,7 +186,8 @@ fn note_routes(
 ) {
     let mut note = |to: SocketAddr| {
         if questions.len() < QUESTIONS_MAX && !questions.iter().any(|question| question.to == to) {
-            questions.push(Question { to, since: now, asked: 0, next: now });
+            let is_familys = !questions.iter().any(|question| question.to.is_ipv4() == to.is_ipv4());
+            questions.push(Question { to, is_familys, since: now, asked: 0, next: now });
         }
     };
     let Some(meeting) = meeting else { return addresses.iter().copied().for_each(note) };
@@ -240,12 +249,13 @@ const ASK_BESIDE_TCP_EVERY: Duration = Duration::from_millis(100);
 /// Time without an answer after which the user is notified.
 const UNANSWERED: Duration = Duration::from_secs(2);
 
-/// Delays between questions. The first is sent twice at once, because a single loss would cost half a second.
+/// Delays between questions. The first is sent twice at once, because a single loss would cost half a second. The
+/// second one may be a train.
 /// The third leaves when TCP is dialled, so that a loss does not let TCP win.
 ///
 /// Then two per second follow for a while: with 40 % loss each way, two of three questions bring no answer.
 const ASK_AFTER: [Duration; 10] = [
-    Duration::from_millis(10),
+    Duration::from_micros(HANDSHAKE_TRAIN_AFTER_US),
     Duration::from_millis(250),
     Duration::from_millis(250),
     Duration::from_millis(500),
@@ -331,6 +341,7 @@ mod tests {
             let attempt = Attempt {
                 within: Duration::from_secs(60),
                 transport: Transport::Udp,
+                measures: true,
                 cancel: &Cancel::default(),
                 notify: &notify,
             };

@@ -29,7 +29,7 @@ use super::tcp::{TcpDoor, TcpPacket};
 use super::{Notice, Transport};
 use crate::error::{Error, Result};
 use crate::io::{ArrivalTimes, Clock, unix_s};
-use crate::proto::handshake::{Responder, Session};
+use crate::proto::handshake::{Responder, Session, place_in_train};
 
 /// An encrypted, ordered byte stream each way, at the rate of the path. A background thread carries it, even
 /// while the application neither reads nor writes.
@@ -107,6 +107,7 @@ pub fn connect(ticket: &Ticket, options: &ConnectionOptions) -> Result<Connectio
     let attempt = Attempt {
         within: options.answer_within,
         transport: options.transport,
+        measures: options.measures && options.limit_bits_per_s.is_none(),
         cancel: &options.cancel,
         notify: &options.notify,
     };
@@ -213,6 +214,9 @@ fn accept(
         if let Some(found) = answering.found.take() {
             break (found, None);
         }
+        if let Some((to, report)) = answering.responder.report_train(clock.now_us(), driver::WINDOW_BYTES) {
+            let _ = socket.send_to(&report, to);
+        }
         let came =
             door.as_mut().and_then(|door| door.poll(|packet| answering.take_by_tcp(clock.now_us(), packet)));
         if let Some(tcp) = came
@@ -261,8 +265,10 @@ impl Answering {
             if self.answered == 0 {
                 self.answered_at = Instant::now();
             }
-            self.answered += 1;
-            return Some(reply);
+            self.responder.note_arrival(arrived_us, from, datagram);
+            let place = place_in_train(datagram);
+            self.answered += u32::from(place == 0);
+            return place.is_multiple_of(ANSWERED_OF_A_TRAIN).then_some(reply);
         }
         self.open(arrived_us, from, datagram);
         None
@@ -290,6 +296,9 @@ impl Answering {
         }
     }
 }
+
+/// Of this many packets of a train, one is answered.
+const ANSWERED_OF_A_TRAIN: u8 = 8;
 
 fn take_second(session: &mut Session) -> Result<Session> {
     session.take_second().ok_or_else(|| Error::Keys { what: "the handshake made one session only".into() })

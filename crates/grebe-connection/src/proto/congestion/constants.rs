@@ -81,7 +81,7 @@ pub(super) const LOSS_EVENTS_MAX: f64 = 400.0;
 // Trains and the ramp.
 
 /// Minimum spread of a first train. A smaller spread shows a wake-up of the receiver, not a rate.
-pub(super) const TRAIN_SPAN_US_MIN: u64 = 200;
+pub(crate) const TRAIN_SPAN_US_MIN: u64 = 200;
 /// Rate of a train as a multiple of its step's rate. Without trains, link 1 of the tables takes 4.6 % longer,
 /// and 300 Mbit/s over 380 ms with jitter takes 14 % longer.
 pub(super) const TRAIN_GAIN: f64 = 4.0;

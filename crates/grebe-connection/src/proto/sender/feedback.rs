@@ -1,10 +1,12 @@
 //! Reports of the receiver: acknowledges packets, declares losses and informs the controller.
 
 use super::{Limit, Sender};
-use crate::proto::congestion::{AckSample, PaceCounts, Phase, RATE_SPAN_US_MIN};
+use crate::proto::congestion::{AckSample, PaceCounts, Phase, RATE_SPAN_US_MIN, TRAIN_SPAN_US_MIN};
 use crate::proto::sent_packets::{Item, PacketState, SentPacket};
 use crate::proto::train::FIRST_PACKETS;
-use crate::proto::wire::{Feedback, OVERHEAD_BYTES, ReceivedPackets, SENT_AHEAD_BYTES_MAX, UDP_IP_BYTES};
+use crate::proto::wire::{
+    Feedback, OVERHEAD_BYTES, ReceivedPackets, SENT_AHEAD_BYTES_MAX, Train, UDP_IP_BYTES,
+};
 
 impl Sender {
     /// Takes a report of the receiver.
@@ -12,8 +14,7 @@ impl Sender {
         if report.highest >= self.in_flight.next_number() {
             return; // The report names packets that were never sent.
         }
-        let window_end = report.window_end.min(self.confirmed.prefix_end() + SENT_AHEAD_BYTES_MAX);
-        self.window_end = self.window_end.max(window_end);
+        self.open_window(report.window_end);
         self.received_bytes = self.received_bytes.max(report.received_bytes).min(self.total_bytes);
         let sample = self.sample(now_us, report);
         if sample.acked_packets > 0 {
@@ -22,11 +23,30 @@ impl Sender {
             self.sizes.look_again(now_us);
         }
         self.controller.on_report(&sample);
-        if !self.is_stream {
-            self.order_train(now_us, report);
+        if self.controller.phase() == Phase::Train && self.trains.is_lost(report) {
+            self.trains.order(FIRST_PACKETS);
         }
+        self.order_train(now_us);
         let settled_us = 2 * self.controller.smoothed_rtt_us() + 2 * self.reorder_us;
         self.in_flight.drop_settled(now_us.saturating_sub(settled_us));
+    }
+
+    /// Takes the receiver's measurement of the handshake's train, in place of the first train's. A short span
+    /// shows a wake-up of the receiver, so the first train measures again.
+    pub fn on_handshake_train(&mut self, now_us: u64, window_end: u64, train: Train) {
+        let is_first = !self.is_stream && self.controller.phase() == Phase::Train;
+        if is_first && u64::from(train.span_us) >= TRAIN_SPAN_US_MIN {
+            self.open_window(window_end);
+            self.note_late(u64::from(train.jitter_us));
+            self.trains.skip_first();
+            self.controller.ramp_after(now_us, train);
+            self.order_train(now_us);
+        }
+    }
+
+    fn open_window(&mut self, window_end: u64) {
+        let window_end = window_end.min(self.confirmed.prefix_end() + SENT_AHEAD_BYTES_MAX);
+        self.window_end = self.window_end.max(window_end);
     }
 
     /// Marks arrived and lost packets, and returns the sample for the controller.
@@ -82,10 +102,10 @@ impl Sender {
         ended
     }
 
-    /// Begins a packet train if the controller wants one, or if the first one was lost.
-    fn order_train(&mut self, now_us: u64, report: &Feedback<'_>) {
-        if self.controller.phase() == Phase::Train && self.trains.is_lost(report) {
-            self.trains.order(FIRST_PACKETS);
+    /// Begins a packet train if the controller wants one.
+    pub(super) fn order_train(&mut self, now_us: u64) {
+        if self.is_stream {
+            return;
         }
         let wire_bytes = self.payload_bytes() + (OVERHEAD_BYTES + UDP_IP_BYTES) as u64;
         if let Some(packets) = self.controller.order_train(wire_bytes, self.train_packets_max()) {

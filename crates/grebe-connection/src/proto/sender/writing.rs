@@ -21,6 +21,7 @@ impl Sender {
         if self.available.saturating_sub(self.fresh) >= FIRST_PACKETS * self.payload_bytes() {
             self.trains.begin();
         }
+        self.order_train(now_us);
     }
 
     /// Marks the stream as complete. One more byte follows, which stands for the end.

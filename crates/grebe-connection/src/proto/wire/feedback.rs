@@ -94,7 +94,7 @@ impl<'a> Feedback<'a> {
             writer.u32(delay_us);
         }
         if let Some(train) = self.train {
-            writer.u32(train.span_us).u32(train.bytes).u32(train.jitter_us);
+            train.write(writer);
         }
     }
 
@@ -109,16 +109,10 @@ impl<'a> Feedback<'a> {
         let delay_us = if flags & 1 != 0 { Some(reader.u32()?) } else { None };
         let train = match flags >> MARK_SHIFT {
             0 => None,
-            mark => {
-                let (span_us, bytes, jitter_us) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                Some(Train { mark, span_us, bytes, jitter_us })
-            }
+            mark => Some(Train::read(reader, mark)?),
         };
-        let is_possible = at_us < TIME_US_MAX
-            && delivered_bytes < 1 << 62
-            && train.is_none_or(|train| train.span_us.max(train.jitter_us) <= TRAIN_US_MAX);
-        if !is_possible {
-            return Err(Error::Malformed { what: "a report of more than can be" });
+        if at_us >= TIME_US_MAX || delivered_bytes >= 1 << 62 {
+            return Err(IMPOSSIBLE);
         }
         let runs = RunBytes::decode(highest, reader.all())?;
         Ok(Self {
@@ -134,6 +128,24 @@ impl<'a> Feedback<'a> {
         })
     }
 }
+
+impl Train {
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.span_us).u32(self.bytes).u32(self.jitter_us);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>, mark: u8) -> Result<Self> {
+        let train = Self { mark, span_us: reader.u32()?, bytes: reader.u32()?, jitter_us: reader.u32()? };
+        if train.span_us.max(train.jitter_us) > TRAIN_US_MAX { Err(IMPOSSIBLE) } else { Ok(train) }
+    }
+
+    /// Rate to which the path spread it, in bytes per second. `None`: jitter hides it.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        (self.span_us > self.jitter_us).then(|| f64::from(self.bytes) * 1e6 / f64::from(self.span_us))
+    }
+}
+
+const IMPOSSIBLE: Error = Error::Malformed { what: "a report of more than can be" };
 
 impl<'a> RunBytes<'a> {
     /// No runs: the value before [`Feedback::encode_with`] writes them.

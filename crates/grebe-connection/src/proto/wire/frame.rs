@@ -2,7 +2,7 @@
 
 use grebe_packet::{Reader, Writer};
 
-use super::feedback::Feedback;
+use super::feedback::{Feedback, Train};
 use super::header::*;
 use crate::error::{Error, Result, Verdict};
 
@@ -40,6 +40,13 @@ pub enum Frame<'a> {
     },
     /// Report of the receiver.
     Feedback(Feedback<'a>),
+    /// Measurement of the train in the handshake.
+    HandshakeTrain {
+        /// Window end before the first report.
+        window_end: u64,
+        /// The measurement.
+        train: Train,
+    },
     /// The receiver is done.
     Outcome(Verdict),
     /// The sending side is done too.
@@ -75,6 +82,9 @@ impl<'a> Frame<'a> {
                 Frame::Probe { stamp: Stamp::read(&mut reader, train)?, padding: reader.all().len() }
             }
             KIND_FEEDBACK => Frame::Feedback(Feedback::decode(&mut reader)?),
+            KIND_HANDSHAKE_TRAIN => {
+                Frame::HandshakeTrain { window_end: reader.u64()?, train: Train::read(&mut reader, 1)? }
+            }
             KIND_OUTCOME => Frame::Outcome(match reader.u8()? {
                 0 => Verdict::Whole,
                 4 => Verdict::Cancelled,
@@ -105,6 +115,10 @@ impl<'a> Frame<'a> {
             Frame::Feedback(feedback) => {
                 feedback.encode_head(&mut writer);
                 writer.put(feedback.runs.bytes);
+            }
+            Frame::HandshakeTrain { window_end, train } => {
+                writer.u8(KIND_HANDSHAKE_TRAIN).u64(*window_end);
+                train.write(&mut writer);
             }
             Frame::Outcome(verdict) => {
                 writer.u8(KIND_OUTCOME).u8(*verdict as u8);
@@ -139,6 +153,11 @@ mod tests {
             0 => Frame::Data { stamp, offset: number, payload },
             1 => Frame::Probe { stamp, padding: payload.len() },
             2 => Frame::Outcome(Verdict::Taken),
+            4 => {
+                let train =
+                    Train { mark: 1, span_us: stamp.sent_us >> 8, bytes: stamp.sent_us, jitter_us: 7 };
+                Frame::HandshakeTrain { window_end: number, train }
+            }
             3 if !payload.is_empty() => Frame::Last { stamp, offset: number, payload },
             _ => Frame::Close,
         }
@@ -147,7 +166,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(
-            kind in 0..5_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
+            kind in 0..6_u8, rtt_code: u8, sent_us: u32, train in 0..=TRAIN_MARKS, number in 0..1_u64 << 48,
             payload in prop::collection::vec(any::<u8>(), 0..100),
         ) {
             let frame = frame(kind, Stamp { rtt_code, sent_us, train }, number, &payload);

@@ -69,6 +69,7 @@ pub(super) const KIND_PROBE: u8 = 0x11;
 pub(super) const KIND_LAST: u8 = 0x13;
 pub(super) const KIND_FEEDBACK: u8 = 0x20;
 pub(super) const KIND_OUTCOME: u8 = 0x21;
+pub(super) const KIND_HANDSHAKE_TRAIN: u8 = 0x22;
 pub(super) const KIND_CLOSE: u8 = 0x30;
 
 /// Number of marks that distinguish consecutive packet trains.

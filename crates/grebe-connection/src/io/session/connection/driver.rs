@@ -18,7 +18,7 @@ use crate::io::session::route::Route;
 use crate::io::session::tcp::PacketStream;
 use crate::io::{ArrivalTimes, Clock};
 use crate::proto::connection::{Broken, ConnectionEnd};
-use crate::proto::handshake::{Responder, Session};
+use crate::proto::handshake::{Responder, Session, TRAIN_REPORTS};
 use crate::proto::sender::SenderOptions;
 use crate::proto::stream_buffer::{ReceiveBuffer, SendBuffer};
 use crate::proto::wire::{Frame, ReceivedPackets, Verdict, WINDOW_BYTES_MAX};
@@ -90,7 +90,7 @@ impl Driver {
             own,
             other,
             replies: ReceivedPackets::default(),
-            reply_number: 0,
+            reply_number: TRAIN_REPORTS,
             sent: SendBuffer::default(),
             received: ReceiveBuffer::default(),
             responder,
@@ -269,7 +269,7 @@ pub(super) const ROOM_BYTES_MIN: u64 = 4 << 20;
 const ROOM_PRODUCTS: u64 = 4;
 
 /// Receive window beyond the unread data, in addition to twice the bytes that arrive in a round trip.
-const WINDOW_BYTES: u64 = 16 << 20;
+pub(super) const WINDOW_BYTES: u64 = 16 << 20;
 
 /// Maximum bytes read between two updates of the window.
 const CALL_BYTES: u64 = 4 << 20;

@@ -19,6 +19,9 @@ pub struct ConnectionOptions {
     pub mode: Mode,
     /// Maximum rate on the wire of this end's stream, in bits per second. `None`: no limit.
     pub limit_bits_per_s: Option<f64>,
+    /// Whether the holder of the ticket measures the path by a train of 32 packets in the handshake, which saves a
+    /// round trip. For an end that writes much.
+    pub measures: bool,
     /// Transport that the holder of the ticket uses. The listener accepts both.
     pub transport: Transport,
     /// Allowed routes if the ticket names a relay.
@@ -42,6 +45,7 @@ impl Default for ConnectionOptions {
         Self {
             mode: Mode::Fair,
             limit_bits_per_s: None,
+            measures: false,
             transport: Transport::Any,
             via: Via::Any,
             answer_within: Duration::from_secs(10),
