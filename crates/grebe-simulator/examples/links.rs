@@ -99,6 +99,7 @@ fn transfer(
     let forward = Link { queue_bytes, ..link(loss) };
     let path = Path { forward, back: link(loss_back), changes: Vec::new() };
     let mut flow = Flow::of((megabytes * 1e6) as u64);
-    (flow.options.rtt_us, flow.options.seed) = (Some(rtt_ms * 1_000 + jitter_ms * 500), seed);
+    flow.options.seed = seed;
+    (flow.has_handshake, flow.window_bytes) = (true, 16 << 20);
     simulate(&path, &[flow], seed, 600_000_000).remove(0)
 }

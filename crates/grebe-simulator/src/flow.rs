@@ -1,7 +1,8 @@
 //! Simulated stream: its content, both ends, and the result.
 
 use grebe_connection::internals::{
-    Arrived, Frame, HEADER_BYTES, Item, RangeSet, Receiver, Sender, SenderOptions, TAG_BYTES, Transmit,
+    Arrived, FIRST_PACKETS, Frame, HANDSHAKE_TRAIN_AFTER_US, HEADER_BYTES, HandshakeTrain, INIT_BYTES, Item,
+    RangeSet, Receiver, Sender, SenderOptions, TAG_BYTES, Transmit,
 };
 use grebe_connection::{Phase, PhaseCost, SendCounters, Verdict};
 
@@ -16,6 +17,8 @@ pub struct Flow {
     pub options: SenderOptions,
     /// Receive window.
     pub window_bytes: u64,
+    /// Begins with a handshake, which measures the round trip and sends a train.
+    pub has_handshake: bool,
 }
 
 /// Result of a stream.
@@ -44,7 +47,13 @@ pub struct FlowReport {
 impl Flow {
     /// Makes a flow of `total_bytes` that starts at once.
     pub fn of(total_bytes: u64) -> Self {
-        Self { total_bytes, start_us: 0, options: SenderOptions::default(), window_bytes: 64 << 20 }
+        Self {
+            total_bytes,
+            start_us: 0,
+            options: SenderOptions::default(),
+            window_bytes: 64 << 20,
+            has_handshake: false,
+        }
     }
 }
 
@@ -71,6 +80,9 @@ pub(super) struct Event {
 pub(super) struct FlowEnds {
     pub(super) start_us: u64,
     total_bytes: u64,
+    options: SenderOptions,
+    /// Until the sender knows the receiver.
+    handshake: Option<Handshake>,
     sender: Sender,
     receiver: Receiver,
     /// Number of the receiver's next packet.
@@ -81,13 +93,12 @@ pub(super) struct FlowEnds {
 
 impl FlowEnds {
     pub(super) fn new(flow: &Flow) -> Self {
-        let mut sender = Sender::new(flow.options.clone());
-        sender.extend(flow.start_us, flow.total_bytes, flow.total_bytes);
-        sender.finish();
         Self {
             start_us: flow.start_us,
             total_bytes: flow.total_bytes,
-            sender,
+            options: flow.options.clone(),
+            handshake: flow.has_handshake.then(|| Handshake::new(flow)),
+            sender: writer(flow.start_us, flow.total_bytes, flow.options.clone()),
             receiver: Receiver::new(flow.window_bytes),
             back_number: 0,
             stored: RangeSet::default(),
@@ -103,12 +114,19 @@ impl FlowEnds {
         if now_us < self.start_us {
             return Some(self.start_us);
         }
-        let next_us = self.sender.next_time_us(now_us).min(self.receiver.next_time_us());
-        Some(next_us.max(now_us + 1))
+        let sender_us = match &self.handshake {
+            Some(handshake) if !handshake.is_answered => handshake.next_us,
+            _ => self.sender.next_time_us(now_us),
+        };
+        let report_us = self.handshake.as_ref().map_or(u64::MAX, |it| it.report_us);
+        Some(sender_us.min(self.receiver.next_time_us()).min(report_us).max(now_us + 1))
     }
 
     /// Next packet of the sender: number, datagram length, frame.
     pub(super) fn poll_sender(&mut self, now_us: u64, pattern: &[u8]) -> Option<(u64, usize, Vec<u8>)> {
+        if let Some(handshake) = self.handshake.as_mut().filter(|handshake| !handshake.is_answered) {
+            return handshake.poll_first(now_us);
+        }
         let transmit = self.sender.poll_transmit(now_us)?;
         let payload_bytes = transmit.item.data().map_or(0, |range| range.end - range.start);
         let mut bytes = vec![0; payload_bytes as usize + HEAD_BYTES_MAX];
@@ -124,6 +142,9 @@ impl FlowEnds {
 
     /// Next packet of the receiver: number and frame.
     pub(super) fn poll_receiver(&mut self, now_us: u64) -> Option<(u64, Vec<u8>)> {
+        if let Some(answer) = self.handshake.as_mut().and_then(|handshake| handshake.poll_answer(now_us)) {
+            return Some((0, answer));
+        }
         let mut frame = [0; 1_150];
         let length = self.receiver.poll_report(now_us, &mut frame)?;
         self.back_number += 1;
@@ -144,6 +165,16 @@ impl FlowEnds {
 
     /// Delivers a packet to one of the ends.
     pub(super) fn take(&mut self, now_us: u64, event: &Event, pattern: &[u8]) {
+        if let (Some(handshake), [INIT | REPLY, place]) = (&mut self.handshake, &event.bytes[..]) {
+            if event.to_receiver {
+                handshake.take_first(now_us, *place);
+            } else if !std::mem::replace(&mut handshake.is_answered, true) {
+                let rtt_us = Some(now_us - self.start_us);
+                self.sender =
+                    writer(now_us, self.total_bytes, SenderOptions { rtt_us, ..self.options.clone() });
+            }
+            return;
+        }
         match Frame::decode(&event.bytes) {
             Err(_) => self.report.corrupt = true,
             Ok(frame) if event.to_receiver => self.take_at_receiver(now_us, event, &frame, pattern),
@@ -155,6 +186,9 @@ impl FlowEnds {
         match frame {
             Frame::Feedback(report) => self.sender.on_feedback(now_us, report),
             Frame::Outcome(verdict) => self.sender.on_outcome(*verdict),
+            Frame::HandshakeTrain { window_end, train } => {
+                self.sender.on_handshake_train(now_us, *window_end, *train);
+            }
             _ => self.report.corrupt = true,
         }
         if self.sender.verdict().is_some() && self.report.done_us.is_none() {
@@ -191,6 +225,87 @@ impl FlowEnds {
         }
     }
 }
+
+/// Sender that has everything to send.
+fn writer(now_us: u64, total_bytes: u64, options: SenderOptions) -> Sender {
+    let mut sender = Sender::new(options);
+    sender.extend(now_us, total_bytes, total_bytes);
+    sender.finish();
+    sender
+}
+
+/// Packets before the session, at both ends.
+struct Handshake {
+    /// Time of the next first packet, and its place: 0, those of the train, then more for single ones.
+    next_us: u64,
+    place: u8,
+    is_answered: bool,
+    window_bytes: u64,
+    /// At the receiver: due answers, the train, and the time of its next report.
+    answers: u32,
+    train: HandshakeTrain,
+    report_us: u64,
+    reports: u32,
+}
+
+impl Handshake {
+    fn new(flow: &Flow) -> Self {
+        Self {
+            next_us: flow.start_us,
+            place: 0,
+            is_answered: false,
+            window_bytes: flow.window_bytes,
+            answers: 0,
+            train: HandshakeTrain::default(),
+            report_us: u64::MAX,
+            reports: 0,
+        }
+    }
+
+    /// Next packet of the sender: one, a train, then one from time to time.
+    fn poll_first(&mut self, now_us: u64) -> Option<(u64, usize, Vec<u8>)> {
+        if now_us < self.next_us {
+            return None;
+        }
+        let place = self.place;
+        (self.place, self.next_us) = match u64::from(place) {
+            0 => (1, now_us + HANDSHAKE_TRAIN_AFTER_US),
+            1..FIRST_PACKETS => (place + 1, now_us),
+            _ => (place.saturating_add(1), now_us + ASKED_AGAIN_US),
+        };
+        let place = if u64::from(place) > FIRST_PACKETS { 0 } else { place };
+        Some((0, INIT_BYTES, vec![INIT, place]))
+    }
+
+    fn take_first(&mut self, now_us: u64, place: u8) {
+        self.train.take(now_us, place, INIT_BYTES);
+        self.answers += u32::from(place.is_multiple_of(8));
+        self.report_us = now_us;
+    }
+
+    fn poll_answer(&mut self, now_us: u64) -> Option<Vec<u8>> {
+        if self.answers > 0 {
+            self.answers -= 1;
+            return Some(vec![REPLY, 0]);
+        }
+        if now_us < self.report_us || self.reports == 3 {
+            self.report_us = if self.reports == 3 { u64::MAX } else { self.report_us };
+            return None;
+        }
+        self.report_us = now_us + 10_000;
+        let train = self.train.measured(now_us)?;
+        self.reports += 1;
+        let mut frame = vec![0; HEAD_BYTES_MAX];
+        let length = Frame::HandshakeTrain { window_end: self.window_bytes, train }.encode(&mut frame)?;
+        frame.truncate(length);
+        Some(frame)
+    }
+}
+
+/// First bytes of the packets of a handshake, which are no frames.
+const INIT: u8 = 1;
+const REPLY: u8 = 2;
+const ASKED_AGAIN_US: u64 = 250_000;
 
 /// Content of every transfer, long enough for a payload from anywhere in the first period.
 pub(super) fn pattern() -> Vec<u8> {

@@ -88,6 +88,28 @@ fn alone_on_a_short_path_ours_is_nobody_elses_queue() {
 }
 
 #[test]
+fn a_train_in_the_handshake_saves_a_round_trip() {
+    for (mbit, rtt_ms, megabytes) in [(500.0, 150, 30.0), (100.0, 250, 20.0), (50.0, 100, 5.0)] {
+        for loss in [0.0, 0.01] {
+            let done_us = |has_handshake| {
+                let path = Path::symmetric(link(mbit, rtt_ms, loss));
+                let flow = Flow { has_handshake, ..flow(megabytes, rtt_ms) };
+                let mut done_us: Vec<u64> = (1..=5)
+                    .map(|seed| {
+                        simulate(&path, std::slice::from_ref(&flow), seed, 60 * SECOND)[0].done_us.unwrap()
+                    })
+                    .collect();
+                done_us.sort_unstable();
+                done_us[2]
+            };
+            // Without a handshake the round trip is known beforehand.
+            let (known, with) = (done_us(false), done_us(true));
+            assert!(with < known + rtt_ms * 250, "{mbit} Mbit/s, {rtt_ms} ms, {loss}: {known} {with}");
+        }
+    }
+}
+
+#[test]
 fn jitter_hides_the_rate_of_a_fast_path_for_three_round_trips_at_most() {
     let mut whole_us = 0;
     for seed in 0..5 {
