@@ -86,7 +86,7 @@ impl Ramp {
     }
 
     /// Number of packets in the train that is due, of `packet_bytes` each. The path delivers them within half
-    /// of the queue ceiling, or within twice the jitter.
+    /// of the queue ceiling, or at the next step's rate within twice the jitter.
     ///
     /// `packets_max` are available: a train that waits for the source would measure the source.
     pub(super) fn order_train(
@@ -100,7 +100,9 @@ impl Ramp {
         }
         let rtt_us = path.rtt.min_us();
         let queue_us = (path.queue_ceiling_us() / 2).min(rtt_us / 2);
-        let span_us = queue_us.max((2 * path.jitter_us).min(rtt_us));
+        // The path may be faster than this step by the gain.
+        let jitter_us = (2.0 * self.gain * path.jitter_us as f64) as u64;
+        let span_us = queue_us.max(jitter_us.min(rtt_us));
         let bytes = ((self.rate * span_us as f64 / 1e6) as u64).min(TRAIN_BYTES_MAX);
         let packets = bytes / packet_bytes.max(1);
         if packets > packets_max {
@@ -161,8 +163,11 @@ impl Ramp {
         // The rate that fills the path: what the path loses has to be sent too.
         let measured = arrived / (1.0 - path.loss.base);
         let sent = heard.sent_bytes as f64 * 1e6 / heard.sent_span_us.max(1) as f64;
-        // A train that arrives almost as fast as it left was not spread.
-        let is_vague = is_vague(error_us(&heard.train), span_us as f64);
+        // A train that arrives almost as fast as it left was not spread. One that is shorter than ordered, on a
+        // faster path than known, measures the jitter too.
+        let ordered_us = 2 * u64::from(jitter_us);
+        let is_short = ordered_us < path.rtt.min_us() && UP_GAIN * (span_us as f64) < ordered_us as f64;
+        let is_vague = is_short || is_vague(error_us(&heard.train), span_us as f64);
         if (UP_GAIN * measured > sent || is_vague) && self.trains < BANDWIDTH_ROUNDS as u32 {
             // The path delivers at least this; the next train measures more.
             (self.rate, self.gain) = (self.rate.max(measured), UNTRAINED_GAIN);
@@ -402,10 +407,22 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_twice_as_long_as_the_jitter() {
-        let (mut ramp, path) = start(train(3_000, 37_500, 10_000));
-        let bytes = ramp.pace() * 0.02;
-        assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), Some((bytes / 1_500.0) as u64));
+    fn a_train_is_twice_as_long_as_the_jitter_at_the_next_rate() {
+        for (span_us, gain) in [(3_000, 2.0), (15_000, 1.25)] {
+            let (mut ramp, path) = start(train(span_us, 37_500, 10_000));
+            let bytes = ramp.pace() * gain * 0.02;
+            assert_eq!(ramp.order_train(&path, 1_500, u64::MAX), Some((bytes / 1_500.0) as u64));
+        }
+    }
+
+    #[test]
+    fn a_train_that_is_short_beside_the_jitter_is_followed_by_a_longer_one() {
+        for (span_us, is_short) in [(25_000, true), (35_000, false)] {
+            let (mut ramp, mut path) = start(train(3_000, 37_500, 20_000));
+            assert!(ramp.order_train(&path, 1_500, u64::MAX).is_some());
+            hear(&mut ramp, &mut path, (5_000, 500_000), train(span_us, 500_000, 20_000));
+            assert_eq!(ramp.order_train(&path, 1_500, u64::MAX).is_some(), is_short, "{span_us}");
+        }
     }
 
     /// 25 packets and a jitter of 20 ms: an error of 4 ms, of which the receiver added a half.
