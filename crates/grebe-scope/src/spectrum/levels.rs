@@ -40,12 +40,14 @@ impl Levels {
             Averaging::Exponential(parts) => 1.0 / (self.count + 1).min(u64::from(parts.max(1))) as f32,
         };
         self.count += 1;
+        // Alone, a quiet line after a loud one would vanish in the rounding of their difference.
+        let joined = |power: f32, new: f32| if share < 1.0 { power + (new - power) * share } else { new };
         let mut from = 0;
         for lines in [first, second] {
             let to = from + lines.len();
             let levels = self.power[from..to].iter_mut().zip(&mut self.dbfs[from..to]);
             for ((power, dbfs), line) in levels.zip(lines) {
-                *power += (line.norm_sqr() - *power) * share;
+                *power = joined(*power, line.norm_sqr());
                 *dbfs = decibels(*power);
             }
             from = to;

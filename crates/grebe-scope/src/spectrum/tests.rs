@@ -45,6 +45,16 @@ fn a_tone_on_a_line_reads_its_level_with_every_window() {
 }
 
 #[test]
+fn a_quiet_transform_after_a_loud_one_has_its_own_levels() {
+    let quiet = tone(501.0, 1e-3, SIZE);
+    let alone = of(&quiet, Window::Hann);
+    let mut after = of(&tone(500.0, 0.99, SIZE), Window::Hann);
+    after.set_hop(SIZE);
+    after.append(1 << 20, &quiet, |_| {});
+    assert_eq!(after.dbfs(), alone.dbfs());
+}
+
+#[test]
 fn a_tone_between_lines_is_found_in_the_table() {
     for (window, level_error) in [
         (Window::Hann, 0.001),
