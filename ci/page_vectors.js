@@ -26,7 +26,7 @@ async (messages) => {
         channels: spectrum.channels.map(({ channel, dbfs, hold, peaks }) => ({ channel, dbfs: levels(dbfs), hold: levels(hold), peaks })),
       },
       waterfall: waterfall && {
-        channel: waterfall.channel, width: waterfall.width, cells: levels(waterfall.cells), spanSamples: waterfall.spanSamples, sampled: waterfall.sampled,
+        channel: waterfall.channel, width: waterfall.width, band: waterfall.band, cells: levels(waterfall.cells), spanSamples: waterfall.spanSamples, sampled: waterfall.sampled,
       },
       density: density && {
         records: density.records, fraction: density.fraction,

@@ -246,17 +246,17 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         settings: SpectrumSettings,
         channel: usize,
         window: Range<f64>,
-        is_exact: bool,
+        viewport: &Viewport,
         picture: &mut Picture,
     ) {
-        if channel >= self.recording.outline().channels {
-            return;
-        }
-        let Some(view) = &mut picture.spectrum else { return };
+        let is_there = channel < self.recording.outline().channels;
+        let Some(view) = picture.spectrum.as_mut().filter(|_| is_there) else { return };
         let disk = &mut Disk { recording: &mut *self.recording, reader: &mut self.reader };
         // A picture to be saved has no next one that could improve it.
-        let most = Most { spread: if is_exact { KEPT_WATERFALL_MAX } else { WATERFALL }, blocks: WATERFALL };
-        let waterfall = self.waterfall.view(disk, settings, (channel, view.size), window, most);
+        let spread = if viewport.is_exact { KEPT_WATERFALL_MAX } else { WATERFALL };
+        let how = (channel, view.size, viewport.columns);
+        let most = Most { spread, blocks: WATERFALL };
+        let waterfall = self.waterfall.view(disk, settings, how, window, most);
         picture.is_estimated |= !self.waterfall.is_settled();
         let number = self.kept.look(viewer).1.next_spectrum_number();
         let view = Arc::make_mut(view);
@@ -405,7 +405,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         let is_all_here = self.is_readable(&self.positions(extent.window()));
         picture.is_estimated |= wide.is_some() && !is_all_here;
         if let Some((settings, channel)) = wide.filter(|_| is_all_here) {
-            self.fall(viewer, settings, channel, extent.window(), viewport.is_exact, picture);
+            self.fall(viewer, settings, channel, extent.window(), viewport, picture);
         }
         self.overview(viewport, picture);
         (picture.oldest_index, picture.next_index) = (all.start, all.end);

@@ -1,8 +1,10 @@
 //! Spectra and a waterfall of the newest visible samples, updated a few times per second.
 
+mod cells;
 mod held;
 mod row_levels;
 mod transform;
+mod waterfall_view;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,11 +14,13 @@ use grebe_scope::{Averaging, Peak};
 use crate::data::samples::Kind;
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{SpectrumSettings, Viewport};
+pub(crate) use cells::{Cells, ROW_SIZE_MAX, SUMMARY_SIZE, band, row_size};
+pub(crate) use held::ROWS;
 use held::{Fall, HeldWaterfall};
-pub(crate) use held::{ROW_SIZE_MAX, ROWS, Sampled, WaterfallView, row_cells};
-pub(crate) use row_levels::{RowLevels, level_of};
+pub(crate) use row_levels::RowLevels;
 use transform::Samples;
 pub(crate) use transform::Transform;
+pub(crate) use waterfall_view::{Sampled, WaterfallView};
 
 /// The spectra of one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,15 +69,15 @@ impl SpectrumView {
         band(self.is_two_sided)
     }
 
+    /// Samples per transform of the waterfall.
+    pub(crate) fn row_size(&self) -> usize {
+        row_size(self.is_two_sided, self.transform_size(), self.settings.band)
+    }
+
     /// Frequency of a line, or of a place between lines, as a part of the rate.
     pub fn cycles_per_sample(&self, line: f64) -> f64 {
         line / self.size as f64 + self.band().0
     }
-}
-
-/// Frequency limits of a spectrum, as parts of the rate.
-pub(crate) fn band(is_two_sided: bool) -> (f64, f64) {
-    if is_two_sided { (-0.5, 0.5) } else { (0.0, 0.5) }
 }
 
 /// Transforms samples, and keeps the result until the next is due.
@@ -133,12 +137,13 @@ impl<K: Kind> SpectrumAnalyzer<K> {
             (false, true) => ROW_TRANSFORMS_ENDED_MAX,
             (false, false) => ROW_TRANSFORMS_MAX,
         };
+        let is_two_sided = tracks.format().is_complex();
         let waterfall = waterfall.and_then(|channel| {
+            let cells = Cells::of(is_two_sided, size, settings.band, viewport.columns);
             let view =
-                self.waterfall.view(tracks, settings, Fall { channel, size, end, span_samples, most })?;
+                self.waterfall.view(tracks, settings, Fall { channel, cells, end, span_samples, most })?;
             Some(WaterfallView { number: self.next_number(), ..view })
         });
-        let is_two_sided = tracks.format().is_complex();
         self.view =
             Some(Arc::new(SpectrumView { settings, size, joined: 1, is_two_sided, channels, waterfall }));
         self.view.clone()
@@ -352,7 +357,8 @@ mod tests {
         let row = |number: usize| &waterfall.cells[number * waterfall.width..(number + 1) * waterfall.width];
         let loudest = |row: &[f32]| {
             let place = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
-            place as f64 * 8192.0 / row.len() as f64
+            let (low, high) = waterfall.band;
+            16_384.0 * (low + (high - low) * (place as f64 + 0.5) / row.len() as f64)
         };
         assert!((loudest(row(5)) - 3000.0).abs() < 20.0, "{}", loudest(row(5)));
         assert!((loudest(row(110)) - 1000.0).abs() < 20.0, "{}", loudest(row(110)));

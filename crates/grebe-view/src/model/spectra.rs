@@ -44,7 +44,11 @@ impl ViewModel {
     /// The levels of every channel, as `columns` columns.
     pub(crate) fn spectrum_traces(&self, columns: usize) -> Vec<SpectrumTrace> {
         let Some(view) = &self.seen.picture.spectrum else { return Vec::new() };
-        let zoom = self.controls.spectrum_zoom;
+        let (from, to) = self.controls.spectrum_zoom;
+        let (low, high) = view.band();
+        // Lines from the left to the right edge. The highest of complex samples is one below it.
+        let lines = (high - low) * view.size as f64;
+        let zoom = (from * lines, to * lines);
         let of = |spectrum: &ChannelSpectrum| SpectrumTrace {
             channel: spectrum.channel,
             columns: level_columns(&spectrum.dbfs, zoom, columns),
@@ -215,10 +219,10 @@ impl ViewModel {
     }
 }
 
-/// Converts a part of a spectrum to columns: extremes if a column has many lines, interpolated if it has few.
+/// Converts lines of a spectrum to columns: extremes if a column has many lines, interpolated if it has few.
 fn level_columns(dbfs: &[f32], (from, to): (f64, f64), columns: usize) -> Vec<Column<f32>> {
     let Some(last) = dbfs.len().checked_sub(1).filter(|&last| last > 0) else { return Vec::new() };
-    let line = |place: usize| (from + (to - from) * place as f64 / columns as f64) * last as f64;
+    let line = |place: usize| (from + (to - from) * place as f64 / columns as f64).min(last as f64);
     let between = |line: f64| {
         let before = (line as usize).min(last);
         let (a, b) = (f64::from(dbfs[before]), f64::from(dbfs[(before + 1).min(last)]));
@@ -247,7 +251,7 @@ mod tests {
         dbfs[1234] = -3.0;
         for (zoom, columns) in [((0.0, 1.0), 300), ((0.3, 0.31), 300), ((0.0, 1.0), 9000), ((0.25, 0.35), 77)]
         {
-            let shown = level_columns(&dbfs, zoom, columns);
+            let shown = level_columns(&dbfs, (zoom.0 * 4096.0, zoom.1 * 4096.0), columns);
             let by_level = |a: &(usize, &Column<f32>), b: &(usize, &Column<f32>)| a.1.max.total_cmp(&b.1.max);
             let (place, highest) = shown.iter().enumerate().max_by(by_level).unwrap();
             assert_eq!(highest.max, -3.0, "{zoom:?} {columns}");

@@ -2,44 +2,25 @@
 
 use grebe_scope::Engineering;
 
-use crate::data::spectrum::{ROW_SIZE_MAX, floor_dbfs, level_of};
+use crate::data::spectrum::floor_dbfs;
 use crate::model::vertical::ValueRange;
 use crate::model::view_model::ViewModel;
 
 impl ViewModel {
-    /// The visible cells as pixels, row after row from the newest: each has the level of all cells that it covers. NaN where
-    /// samples were lost, minus infinity where there are none.
-    pub(crate) fn waterfall_pixels(&self, (width, height): (usize, usize)) -> Option<Vec<f32>> {
+    /// The visible cells as pixels: see [`WaterfallView::pixels`](crate::data::spectrum::WaterfallView::pixels).
+    pub(crate) fn waterfall_pixels(&self, size: (usize, usize)) -> Option<Vec<f32>> {
         let view = self.seen.picture.spectrum.as_ref()?;
-        let waterfall = view.waterfall.as_ref()?;
-        let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
+        let waterfall = view.waterfall.as_ref().filter(|waterfall| waterfall.rows() > 0)?;
+        let (lowest, highest) = view.band();
         let (from, to) = self.controls.spectrum_zoom;
-        let cell =
-            |x: usize| ((from + (to - from) * x as f64 / width as f64) * waterfall.width as f64) as usize;
-        let cells = |x: usize| {
-            let first = cell(x).min(waterfall.width - 1);
-            first..cell(x + 1).clamp(first + 1, waterfall.width)
-        };
-        let mut pixels = Vec::with_capacity(width * height);
-        for y in 0..height {
-            let first = y * rows / height;
-            let covered = first..((y + 1) * rows / height).max(first + 1);
-            pixels.extend((0..width).map(|x| {
-                let rows = covered.clone().map(|row| &waterfall.cells[row * waterfall.width..][cells(x)]);
-                let levels = rows.flatten().copied();
-                let level =
-                    level_of(view.settings.detector, levels.clone().filter(|level| level.is_finite()));
-                let is_lost = level == f32::NEG_INFINITY && levels.into_iter().any(f32::is_nan);
-                if is_lost { f32::NAN } else { level }
-            }));
-        }
-        Some(pixels)
+        let at = |part: f64| lowest + (highest - lowest) * part;
+        Some(waterfall.pixels((at(from), at(to)), size, view.settings.detector))
     }
 
     /// On the time axis of the lanes: the start of the waterfall's last row and the end of its first.
     pub(crate) fn waterfall_times(&self) -> Option<ValueRange> {
         let waterfall = self.seen.picture.spectrum.as_ref()?.waterfall.as_ref()?;
-        let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
+        let rows = Some(waterfall.rows()).filter(|rows| *rows > 0)?;
         // Rows are aligned to multiples of their length; the first contains the newest sample.
         let row = waterfall.span_samples / rows as f64;
         let newest =
@@ -60,7 +41,7 @@ impl ViewModel {
         // Until there are enough samples for a transform, nothing is missing.
         let row = waterfall.span_samples / count.max(1) as f64;
         let right = self.seen.picture.right_index().min(self.seen.picture.next_index as f64);
-        let first = self.seen.picture.oldest_index as f64 + view.transform_size().min(ROW_SIZE_MAX) as f64;
+        let first = self.seen.picture.oldest_index as f64 + view.row_size() as f64;
         let there = ((right - first) / row).floor().clamp(0.0, count as f64) as usize;
         let missing = (missing + there).saturating_sub(count);
         let not_held = (missing > 0).then(|| {
@@ -77,8 +58,8 @@ impl ViewModel {
     fn waterfall_resolution(&self) -> Option<String> {
         let view = self.seen.picture.spectrum.as_ref()?;
         let waterfall = view.waterfall.as_ref()?;
-        let rows = waterfall.cells.len().checked_div(waterfall.width).filter(|rows| *rows > 0)?;
-        let (low, high) = view.band();
+        let rows = Some(waterfall.rows()).filter(|rows| *rows > 0)?;
+        let (low, high) = waterfall.band;
         let (rate, unit) = (self.seen.picture.rate_or_one(), self.seen.picture.axis_unit());
         let frequency = match self.frequency_unit() {
             "Hz" => Engineering::new((high - low) * rate / waterfall.width as f64, "Hz").to_string(),
@@ -96,9 +77,11 @@ impl ViewModel {
         if let Some(waterfall) = waterfall.filter(|waterfall| waterfall.number != number) {
             let levels: Vec<f32> = waterfall.cells.iter().copied().filter(|db| db.is_finite()).collect();
             let highest = levels.iter().copied().fold(f32::MIN, f32::max);
+            // A viewer on another host has half decibels, and the same colours.
+            let half = |db: f32| (f64::from(db) * 2.0).round() / 2.0;
             let step = |db: f64| (db / LEVEL_STEP_DB).floor() * LEVEL_STEP_DB;
-            let bottom = step(f64::from(floor_dbfs(&levels)) - 3.0).clamp(-190.0, 0.0);
-            let top = (step(f64::from(highest)) + LEVEL_STEP_DB).max(bottom + LEVELS_DB_MIN);
+            let bottom = step(half(floor_dbfs(&levels)) - 3.0).clamp(-190.0, 0.0);
+            let top = (step(half(highest)) + LEVEL_STEP_DB).max(bottom + LEVELS_DB_MIN);
             // Extend at once, but shrink only by two steps, so that small changes keep the colours.
             let stays = |wanted: f64, now: f64| (0.0..2.0 * LEVEL_STEP_DB).contains(&(wanted - now));
             let is_first = number == 0;
@@ -221,28 +204,20 @@ mod tests {
             model.refresh();
         }
         let words = model.waterfall_words().unwrap();
-        assert!(words.starts_with("8 Hz by 31.3 ms a cell"), "{words}");
+        assert!(words.starts_with("20 Hz by 31.3 ms a cell"), "{words}");
         let burst = 0.6 / std::f64::consts::PI;
-        for (size, zoom) in
-            [((1, 1), (0.0, 1.0)), ((7, 5), (0.0, 1.0)), ((300, 30), (0.1, 0.3)), ((2000, 500), (0.19, 0.2))]
-        {
-            model.controls.spectrum_zoom = zoom;
-            let pixels = model.waterfall_pixels(size).unwrap();
-            assert_eq!(pixels.len(), size.0 * size.1);
-            let highest = pixels.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            assert!(highest > -25.0, "{size:?} {highest}");
-            let loud = (0..pixels.len()).filter(|at| pixels[*at] > highest - 2.0);
-            let places: Vec<f64> = loud
-                .map(|at| zoom.0 + (zoom.1 - zoom.0) * ((at % size.0) as f64 + 0.5) / size.0 as f64)
-                .collect();
-            let near = (zoom.1 - zoom.0) / size.0 as f64 + 4.0 / 1024.0;
-            assert!(
-                !places.is_empty() && places.iter().all(|at| (at - burst).abs() < near),
-                "{size:?} {places:?}"
-            );
+        // A zoom shows the cells that are there, until it has its own.
+        for is_asked in [false, true] {
+            pixels_have_the_burst(&mut model, burst, is_asked);
         }
+        let words = model.waterfall_words().unwrap();
+        assert!(words.starts_with("2 Hz by 31.3 ms a cell"), "{words}");
         // The mean of a larger area is lower.
         model.controls.spectrum_zoom = (0.0, 1.0);
+        for _ in 0..3 {
+            model.request(400);
+            model.refresh();
+        }
         let highest = model.waterfall_pixels((1, 1)).unwrap()[0];
         model.act(Action::Detector);
         for _ in 0..3 {
@@ -252,5 +227,30 @@ mod tests {
         assert_eq!(model.seen.picture.spectrum.as_ref().unwrap().settings.detector, Detector::Mean);
         let mean = model.waterfall_pixels((1, 1)).unwrap()[0];
         assert!(mean < highest - 20.0, "{mean} {highest}");
+    }
+
+    fn pixels_have_the_burst(model: &mut ViewModel, burst: f64, is_asked: bool) {
+        for (size, zoom) in
+            [((1, 1), (0.0, 1.0)), ((7, 5), (0.0, 1.0)), ((300, 30), (0.1, 0.3)), ((2000, 500), (0.19, 0.2))]
+        {
+            model.controls.spectrum_zoom = zoom;
+            for _ in (0..3).filter(|_| is_asked) {
+                model.request(400);
+                model.refresh();
+            }
+            let pixels = model.waterfall_pixels(size).unwrap();
+            assert_eq!(pixels.len(), size.0 * size.1);
+            let highest = pixels.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert!(highest > -25.0, "{size:?} {highest}");
+            let loud = (0..pixels.len()).filter(|at| pixels[*at] > highest - 2.0);
+            let places: Vec<f64> = loud
+                .map(|at| zoom.0 + (zoom.1 - zoom.0) * ((at % size.0) as f64 + 0.5) / size.0 as f64)
+                .collect();
+            let near = (zoom.1 - zoom.0) / size.0 as f64 + 6.0 / 1024.0;
+            assert!(
+                !places.is_empty() && places.iter().all(|at| (at - burst).abs() < near),
+                "{size:?} {places:?}"
+            );
+        }
     }
 }

@@ -189,6 +189,7 @@ fn made_up_items(ours: &mut Ours) {
         let waterfall = WaterfallView {
             channel: 1,
             width: 24,
+            band: (0.0, if shift == 3 { 0.125 } else { 0.5 }),
             cells: (0..40)
                 .flat_map(|row| (0..24).map(move |x| level(row + 40 - shift.min(40) + x * 5)))
                 .collect(),
@@ -294,7 +295,7 @@ fn items(picture: &Picture) -> Value {
     });
     let waterfall = picture.spectrum.as_ref().and_then(|view| view.waterfall.as_ref()).map(|it| {
         let sampled = it.sampled.map(|it| json!({ "done": it.done, "all": it.all }));
-        json!({ "channel": it.channel, "width": it.width, "cells": steps(&it.cells, 2.0), "spanSamples": it.span_samples, "sampled": sampled })
+        json!({ "channel": it.channel, "width": it.width, "band": [it.band.0, it.band.1], "cells": steps(&it.cells, 2.0), "spanSamples": it.span_samples, "sampled": sampled })
     });
     let density = picture.persistence.as_ref().map(|view| {
         let lane = |it: &LaneDensity| json!({ "lane": it.lane.to_string(), "width": it.width, "cells": hex(&it.cells) });

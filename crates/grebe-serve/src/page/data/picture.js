@@ -20,6 +20,7 @@
  * @typedef {object} Waterfall rows of levels, the newest first
  * @property {number} channel
  * @property {number} width
+ * @property {[number, number]} band lowest and highest frequency of the cells, as parts of the rate
  * @property {Float32Array} cells levels; not-a-number: lost; minus infinity: nothing
  * @property {number} spanSamples
  * @property {number} number grows with each

@@ -99,25 +99,31 @@ function readWaterfall(reader, previous) {
   const channel = reader.varint();
   const [width, rows] = [reader.count(LINES_MAX), reader.count(ROWS_MAX)];
   if (width * rows > CELLS_MAX) throw new BadMessage("a waterfall too large");
-  const [spanSamples, number] = [reader.f64(), reader.varint()];
+  const spanSamples = reader.f64();
+  /** @type {[number, number]} */
+  const band = [reader.f64(), reader.f64()];
+  const number = reader.varint();
   const sampled = reader.u8() === 0 ? null : { done: reader.varint(), all: reader.varint() };
-  const kept = reader.count(rows);
+  const moved = reader.count(rows);
+  const news = reader.take(Math.ceil(rows / 8));
   const cells = new Float32Array(width * rows);
   const [bits, context] = [reader.bits(), new RiceContext()];
-  for (let row = 0; row < rows - kept; row += 1) {
-    let before = 0;
-    for (let at = row * width; at < (row + 1) * width; at += 1) {
-      before = (before + context.residual(bits)) | 0;
-      cells[at] = levelOf(before, 2);
+  for (let row = 0; row < rows; row += 1) {
+    if ((news[row >> 3] >> (row & 7)) & 1) {
+      let before = 0;
+      for (let at = row * width; at < (row + 1) * width; at += 1) {
+        before = (before + context.residual(bits)) | 0;
+        cells[at] = levelOf(before, 2);
+      }
+      continue;
     }
-  }
-  if (kept > 0) {
-    if (!previous || previous.width !== width || previous.cells.length < kept * width) {
-      throw new BadMessage("rows of a waterfall that there is not");
+    const from = (row - moved) * width;
+    if (from < 0 || !previous || previous.width !== width || previous.channel !== channel || previous.cells.length < from + width) {
+      throw new BadMessage("a row of a waterfall that there is not");
     }
-    cells.set(previous.cells.subarray(0, kept * width), (rows - kept) * width);
+    cells.set(previous.cells.subarray(from, from + width), row * width);
   }
-  return { channel, width, cells, spanSamples, number, sampled };
+  return { channel, width, band, cells, spanSamples, number, sampled };
 }
 
 /** @param {ByteReader} reader @returns {Density} */

@@ -35,10 +35,13 @@ export function drawSpectrum(ctx, { picture, shown, theme, zoom, pointer, pixelR
   const gain = 1 / (shown.top - shown.bottom);
   const lane = { band: area, gain, shift: -shown.bottom * gain, color: theme.text };
   const stretch = { offset: 0, width: 1 };
+  // The highest line of complex samples is one below the right edge.
+  const beside = picture.spectrum?.isTwoSided ? 0 : 1;
+  const columns = (/** @type {Float32Array} */ levels) => levelColumns(levels, zoom.map((part) => part * (levels.length - beside)), area.width);
   for (const { channel, dbfs, hold } of picture.spectrum?.channels ?? []) {
     const color = colors.get(channel) ?? theme.text;
-    if (hold.length > 0) drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, levelColumns(hold, zoom, area.width), stretch, pixelRatio);
-    drawColumns(ctx, { ...lane, color }, levelColumns(dbfs, zoom, area.width), stretch, pixelRatio);
+    if (hold.length > 0) drawColumns(ctx, { ...lane, color: mix(theme.plot, color, 0.45) }, columns(hold), stretch, pixelRatio);
+    drawColumns(ctx, { ...lane, color }, columns(dbfs), stretch, pixelRatio);
   }
   pen.levels(area, shown.levels, theme);
   pen.ticks(area, ticks, theme.dim);
@@ -105,8 +108,10 @@ export class WaterfallView {
     if (!waterfall || waterfall.width === 0) return;
     const { width, cells } = waterfall;
     const height = Math.floor(cells.length / width);
-    // A small pane has the highest of several cells per pixel: smoothing would dim a short burst.
-    const across = Math.max(Math.min(width, Math.floor(area.width / (zoom[1] - zoom[0]))), 1);
+    // The edges of the cells as parts of the whole band.
+    const [low, high] = waterfall.band.map((cycles) => (picture.spectrum?.isTwoSided ? cycles + 0.5 : cycles * 2));
+    // A small pane has one level of several cells per pixel: smoothing would dim a short burst.
+    const across = Math.max(Math.min(width, Math.floor((area.width * (high - low)) / (zoom[1] - zoom[0]))), 1);
     const rows = Math.max(Math.min(height, Math.floor(area.height)), 1);
     this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, shown.top, theme.is_dark, across, rows].join(), across, rows, (words) => {
       const ramp = rampOf(theme);
@@ -126,7 +131,8 @@ export class WaterfallView {
       }
     });
     ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(this.#image.canvas, zoom[0] * across, 0, (zoom[1] - zoom[0]) * across, rows, area.x, area.y, area.width, area.height);
+    const place = (/** @type {number} */ part) => ((part - low) / (high - low)) * across;
+    ctx.drawImage(this.#image.canvas, place(zoom[0]), 0, place(zoom[1]) - place(zoom[0]), rows, area.x, area.y, area.width, area.height);
     pen.levels(area, shown.ages, theme);
     for (const [[left, right, top, bottom], words, own] of shown.marks) {
       const color = own ?? theme.cursor;
@@ -186,13 +192,13 @@ export class XyPlot {
   }
 }
 
-/** Converts a part of a spectrum to columns: extremes if a column has many lines, interpolated if it has few. @param {Float32Array} levels @param {[number, number]} zoom @param {number} columns */
+/** Converts lines of a spectrum to columns: extremes if a column has many lines, interpolated if it has few. @param {Float32Array} levels @param {number[]} lines @param {number} columns */
 function levelColumns(levels, [from, to], columns) {
   const out = { min: new Float32Array(columns).fill(1), max: new Float32Array(columns), coverage: new Uint8Array(columns) };
   const last = levels.length - 1;
   if (last < 1) return out;
   out.coverage.fill(COVERAGE.complete);
-  const lineAt = (/** @type {number} */ place) => (from + ((to - from) * place) / columns) * last;
+  const lineAt = (/** @type {number} */ place) => Math.min(from + ((to - from) * place) / columns, last);
   const between = (/** @type {number} */ line) => {
     const before = Math.min(Math.floor(line), last);
     const [a, b] = [levels[before], levels[Math.min(before + 1, last)]];

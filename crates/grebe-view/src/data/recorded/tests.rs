@@ -1,4 +1,5 @@
-use std::io::{self, ErrorKind};
+mod fake;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -10,132 +11,9 @@ use crate::data::core::ScopeCore;
 use crate::data::history::Viewer;
 use crate::data::lane::{LaneId, LaneMask};
 use crate::data::picture::Picture;
-use crate::data::recording::{Recording, RecordingOutline, RecordingSums, Stretch, WantedSamples};
+use crate::data::recording::Stretch;
 use crate::data::viewport::{Region, Scales, SpectrumSettings, Viewport, Window};
-
-/// Channels of `i16` or of `f32` in memory.
-#[derive(Debug)]
-pub(super) struct Fake {
-    pub(super) outline: RecordingOutline,
-    pub(super) channels: Vec<Vec<f32>>,
-    pub(super) shared: Arc<Mutex<Shared>>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    known: u64,
-    /// Number of samples in the growing file.
-    grown: Option<u64>,
-    pub(super) is_gone: bool,
-    /// Positions that have not arrived.
-    missing: Option<Range<u64>>,
-    wanted: Option<WantedSamples>,
-    /// The finest nodes that have arrived.
-    finest: u32,
-    read_bytes: u64,
-}
-
-impl Fake {
-    pub(super) fn outline_of(
-        format: SampleFormat,
-        channels: usize,
-        stretches: Vec<Stretch>,
-    ) -> RecordingOutline {
-        RecordingOutline { format, channels, rate_hz: 1e6, stretches, ..RecordingOutline::default() }
-    }
-}
-
-impl Recording for Fake {
-    fn outline(&self) -> &RecordingOutline {
-        &self.outline
-    }
-
-    fn refresh(&mut self) -> bool {
-        let Some(grown) = self.shared.lock().unwrap().grown.take() else { return false };
-        let last = self.outline.stretches.last_mut().unwrap();
-        last.length_samples = grown - last.position;
-        true
-    }
-
-    fn read(&mut self, position: u64, length: usize, out: &mut Vec<u8>) -> io::Result<()> {
-        let mut shared = self.shared.lock().unwrap();
-        if shared.is_gone {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        out.clear();
-        let components = self.outline.format.components();
-        for channel in &self.channels {
-            for &sample in &channel[position as usize * components..][..length * components] {
-                match self.outline.format {
-                    SampleFormat::I16 => out.extend((sample as i16).to_le_bytes()),
-                    _ => out.extend(sample.to_le_bytes()),
-                }
-            }
-        }
-        shared.read_bytes += out.len() as u64;
-        Ok(())
-    }
-
-    fn known_samples(&self) -> u64 {
-        self.shared.lock().unwrap().known
-    }
-
-    fn level(&self, log2: u32) -> Option<u32> {
-        (8..=28).step_by(2).take_while(|&level| level <= log2).last()
-    }
-
-    fn extremes(
-        &mut self,
-        lane: usize,
-        log2: u32,
-        nodes: Range<u64>,
-        out: &mut Vec<(f32, f32)>,
-    ) -> io::Result<()> {
-        let all = &self.channels[lane][..self.known_samples() as usize];
-        let parts = all.chunks(1 << log2).skip(nodes.start as usize).take((nodes.end - nodes.start) as usize);
-        out.extend(parts.map(extremes));
-        Ok(())
-    }
-
-    fn sums(&self, lane: usize, samples: Range<u64>) -> RecordingSums {
-        let all = &self.channels[lane][samples.start as usize..samples.end as usize];
-        let sum = |of: &dyn Fn(f64) -> f64| all.iter().map(|&value| of(value.into())).sum();
-        RecordingSums { sum: sum(&|x| x), sum_sq: sum(&|x| x * x), not_finite: 0, count: all.len() as u64 }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        0
-    }
-
-    fn arrived(&self, positions: Range<u64>) -> Option<f32> {
-        let missing = self.shared.lock().unwrap().missing.clone()?;
-        let within = missing.start.max(positions.start)
-            ..missing.end.min(positions.end).max(missing.start.max(positions.start));
-        Some(1.0 - (within.end - within.start) as f32 / (positions.end - positions.start).max(1) as f32)
-    }
-
-    fn readable(&self, positions: Range<u64>) -> Range<u64> {
-        match self.shared.lock().unwrap().missing.clone() {
-            Some(missing) if missing.start <= positions.start && positions.start < missing.end => {
-                missing.end.min(positions.end)..positions.end
-            }
-            Some(missing) if missing.start < positions.end && positions.start < missing.end => {
-                positions.start..missing.start
-            }
-            _ => positions,
-        }
-    }
-
-    fn want(&mut self, wanted: &WantedSamples) {
-        self.shared.lock().unwrap().wanted = Some(wanted.clone());
-    }
-
-    fn level_of(&mut self, log2: u32, _: Range<u64>) -> Option<(u32, bool)> {
-        let finest = self.shared.lock().unwrap().finest;
-        let level = self.level(log2)?;
-        Some((level.max(finest), level >= finest))
-    }
-}
+pub(super) use fake::{Fake, Shared, Spectra};
 
 fn extremes(samples: &[f32]) -> (f32, f32) {
     samples.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), &it| (min.min(it), max.max(it)))
@@ -168,7 +46,7 @@ fn core(
     ];
     let shared = Arc::new(Mutex::new(Shared { known: samples as u64, ..Shared::default() }));
     let outline = Fake::outline_of(format, channels.len(), stretches);
-    let fake = Fake { outline, channels: channels.clone(), shared: Arc::clone(&shared) };
+    let fake = Fake { outline, channels: channels.clone(), shared: Arc::clone(&shared), spectra: () };
     (ScopeCore::of_recording(Box::new(fake)).unwrap(), channels, shared)
 }
 

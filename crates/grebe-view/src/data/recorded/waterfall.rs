@@ -6,7 +6,8 @@
 //!   first  0, then m/2, m/4, 3m/4, ...               64 of them, far apart
 //!   then   64 neighbours at a time, read together    all of them
 //! ```
-//! Where a spectral summary knows a row, it is drawn from that at once (`known.rs`).
+//! Where a spectral summary knows a row, it is drawn from that at once (`known.rs`). If its bins are wider than the picture
+//! shows, and the window is not too long, transforms of all samples replace it.
 
 mod known;
 
@@ -19,7 +20,7 @@ use grebe_scope::Averaging;
 use crate::data::recorded::samples::Reader;
 use crate::data::recording::{Recording, RecordingOutline};
 use crate::data::samples::{Kind, full_scale};
-use crate::data::spectrum::{ROW_SIZE_MAX, ROWS, RowLevels, Sampled, Transform, WaterfallView, row_cells};
+use crate::data::spectrum::{Cells, ROW_SIZE_MAX, ROWS, RowLevels, Sampled, Transform, WaterfallView};
 use crate::data::viewport::{Detector, SpectrumSettings};
 use known::KnownPower;
 
@@ -41,6 +42,8 @@ pub(super) struct WideWaterfall<K: Kind> {
 struct RowKey {
     channel: usize,
     size: usize,
+    /// The lines of the transforms.
+    kept: (usize, usize),
     window: grebe_scope::Window,
     detector: Detector,
     hop: u64,
@@ -52,7 +55,7 @@ struct Row {
     /// Its indices.
     indices: Range<u64>,
     levels: RowLevels,
-    /// The same from the spectral summary, if that covers the whole row.
+    /// The same per bin of the spectral summary, if that covers the whole row.
     known: Option<Vec<f32>>,
     /// Finished transforms: of those far apart, and of those side by side.
     spread: usize,
@@ -103,39 +106,42 @@ impl<K: Kind> WideWaterfall<K> {
         self.is_settled
     }
 
-    /// The rows of a channel up to the end of `window`, from transforms of `size` samples. Makes as many as time allows.
+    /// The rows of a channel up to the end of `window`, for a picture of `columns`, from transforms of up to `size` samples.
+    /// Makes as many as time allows.
     pub(super) fn view(
         &mut self,
         disk: &mut Disk<'_>,
         settings: SpectrumSettings,
-        (channel, size): (usize, usize),
+        (channel, size, columns): (usize, usize, usize),
         window: Range<f64>,
         most: Most,
     ) -> Option<WaterfallView> {
         let outline = disk.recording.outline();
         let (all, format) = (outline.indices(), outline.format);
         let full_scale = outline.bits_full_scale().unwrap_or_else(|| full_scale(format));
-        let size = size.min(ROW_SIZE_MAX);
+        let SpectrumSettings { window: weighting, detector, band, .. } = settings;
+        let lines = Cells::of(format.is_complex(), size, band, columns);
+        let size = lines.size;
         let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
         let end = (window.end.max(0.0).ceil() as u64).min(all.end);
-        let SpectrumSettings { window: weighting, detector, .. } = settings;
-        let asked = RowKey { channel, size, window: weighting, detector, hop };
+        let kept = (lines.kept.start, lines.kept.end);
+        let asked = RowKey { channel, size, kept, window: weighting, detector, hop };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform = Some(Transform::new(format, full_scale, settings, size, Averaging::None)?);
             self.asked = Some(asked);
         }
-        let width = row_cells(format, size);
         let newest = end.div_ceil(hop).saturating_sub(1);
         let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
         for &number in &numbers {
             let indices = (number * hop).max(all.start)..((number + 1) * hop).min(all.end);
             // The recording grew, or was cut.
             if self.rows.get(&number).is_none_or(|row| row.indices != indices) {
-                self.rows.insert(number, Row::new(indices, detector, width));
+                self.rows.insert(number, Row::new(indices, detector, lines.kept.len()));
             }
         }
-        if self.rows.len() > ROWS_KEPT {
+        let rows_kept = ROWS_BYTES / (lines.kept.len() * size_of::<f64>());
+        if self.rows.len() > rows_kept.clamp(ROWS, ROWS_KEPT) {
             let oldest = numbers.last().copied().unwrap_or(0);
             self.rows.retain(|number, _| (oldest..=newest).contains(number));
         }
@@ -143,44 +149,70 @@ impl<K: Kind> WideWaterfall<K> {
         let is_coming = self.known.begin(disk.recording, hop);
         for number in &numbers {
             let Some(row) = self.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
-            let levels = RowLevels::new(detector, width);
-            row.known = self.known.cells(disk.recording, channel, &row.indices, levels, offset_db);
+            row.known = self.known.bins(disk.recording, channel, &row.indices, detector, offset_db);
         }
-        // Rows of this length from the summary need no transforms; of shorter rows there will be few.
-        let is_long = hop >= known::FINAL_SAMPLES;
-        let blocks = if is_long && is_coming { Duration::ZERO } else { most.blocks };
-        self.go_on(disk, asked, &numbers, Most { blocks, ..most });
+        let known = || numbers.iter().map(|number| self.rows[number].known.as_ref());
+        let bins = known().flatten().map(Vec::len).max();
+        let bins = bins.map(|bins| Cells::of_bins(format.is_complex(), bins, band, columns));
+        let is_enough = bins.as_ref().is_none_or(|bins| {
+            let wanted = if band.is_some() { columns } else { columns.min(known::WHOLE_BINS) };
+            bins.width >= wanted.min(lines.width)
+        });
+        let is_long = hop >= known::FINAL_SAMPLES && is_enough || hop > known::REPLACED_SAMPLES / ROWS as u64;
+        let is_known = known().all(|row| row.is_some());
+        // Of rows that the summary will have, and of those whose bins are fine enough, there will be few transforms.
+        let blocks = match (is_coming, is_known) {
+            (true, false) if hop >= known::FINAL_SAMPLES => Duration::ZERO,
+            // A picture to be saved has no next one.
+            (_, true) if !is_long => most.spread,
+            _ => most.blocks,
+        };
+        self.go_on(disk, asked, &numbers, Most { blocks, ..most }, is_long);
+        // Until then, the row of the summary.
+        let of_summary = |row: &Row| {
+            let is_waiting = is_long || row.levels.is_empty() || row.done(size) < row.transforms(size);
+            row.known.is_some() && is_waiting
+        };
+        let is_all_summary = numbers.iter().all(|number| of_summary(&self.rows[number]));
+        let cells_of = bins.filter(|_| is_all_summary).unwrap_or_else(|| lines.clone());
+        let width = cells_of.width;
         let mut cells = Vec::with_capacity(width * ROWS);
         let mut sampled = Sampled { done: 0, all: 0, is_summary: false };
         for number in &numbers {
             let row = &self.rows[number];
-            if let Some(known) =
-                row.known.as_ref().filter(|_| is_long || row.done(size) < row.transforms(size))
-            {
-                cells.extend_from_slice(known);
-                sampled.done += KnownPower::transforms(&row.indices);
-                sampled.all += KnownPower::transforms(&row.indices);
-                sampled.is_summary = true;
+            let is_final = is_long && row.known.is_some();
+            let made = |of: u64| if is_final { KnownPower::transforms(&row.indices) } else { of };
+            sampled.done += made(row.done(size));
+            sampled.all += made(row.transforms(size));
+            if let Some(known) = row.known.as_ref().filter(|_| of_summary(row)) {
+                cells.extend(cells_of.of_row(detector, known));
+                // A row in a gap has a single bin.
+                sampled.is_summary |= known.len() > 1;
                 continue;
             }
-            sampled.done += row.done(size);
-            sampled.all += row.transforms(size);
             let is_lost = row.spread > 0;
             let nothing = if is_lost { f32::NAN } else { f32::NEG_INFINITY };
-            cells.extend(row.levels.dbfs(&RowLevels::new(detector, 0), nothing));
+            cells.extend(row.levels.dbfs(&RowLevels::new(detector, 0), lines.lines(), nothing));
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
         let is_over = |row: &Row| row.done(size) == row.transforms(size) || is_long && row.known.is_some();
         self.is_exact = numbers.iter().all(|number| is_over(&self.rows[number]));
         let is_settled =
-            |row: &Row| row.known.is_some() || row.spread == spread(row.transforms(size)).count();
+            |row: &Row| row.known.is_some() || row.spread == spread(row.transforms(size), size).count();
         self.is_settled = numbers.iter().all(|number| is_settled(&self.rows[number]));
-        let span_samples = (hop * ROWS as u64) as f64;
-        Some(WaterfallView { channel, width, cells, span_samples, sampled: Some(sampled), number: 0 })
+        let (band, span_samples) = (cells_of.band(), (hop * ROWS as u64) as f64);
+        Some(WaterfallView { channel, width, band, cells, span_samples, sampled: Some(sampled), number: 0 })
     }
 
     /// Makes transforms until the time is up or all are made.
-    fn go_on(&mut self, disk: &mut Disk<'_>, asked: RowKey, numbers: &[u64], most: Most) {
+    fn go_on(
+        &mut self,
+        disk: &mut Disk<'_>,
+        asked: RowKey,
+        numbers: &[u64],
+        most: Most,
+        is_known_final: bool,
+    ) {
         let begun = Instant::now();
         let mut made = 0;
         let mut may = |most: Duration| {
@@ -191,10 +223,12 @@ impl<K: Kind> WideWaterfall<K> {
         for pass in 0..SPREAD {
             for number in far_apart(numbers.len()).map(|at| numbers[at]) {
                 let Some(row) = self.rows.get_mut(&number) else { continue };
-                if row.spread > pass || asked.hop >= known::FINAL_SAMPLES && row.known.is_some() {
+                if row.spread > pass || is_known_final && row.known.is_some() {
                     continue;
                 }
-                let Some(next) = spread(row.transforms(asked.size)).nth(row.spread) else { continue };
+                let Some(next) = spread(row.transforms(asked.size), asked.size).nth(row.spread) else {
+                    continue;
+                };
                 if !may(most.spread) {
                     return;
                 }
@@ -207,18 +241,20 @@ impl<K: Kind> WideWaterfall<K> {
         }
         for number in numbers {
             let Some(row) = self.rows.get_mut(number) else { continue };
-            if asked.hop >= known::FINAL_SAMPLES && row.known.is_some() {
+            if is_known_final && row.known.is_some() {
                 continue;
             }
-            let transforms = row.transforms(asked.size);
-            while transforms > SPREAD as u64 && row.blocks * BLOCK < transforms {
+            let (transforms, block) = (row.transforms(asked.size), block(asked.size));
+            while transforms > spread(transforms, asked.size).count() as u64
+                && row.blocks * block < transforms
+            {
                 if !may(most.blocks) {
                     return;
                 }
-                let numbers = row.blocks * BLOCK..(row.blocks * BLOCK + BLOCK).min(transforms);
+                let numbers = row.blocks * block..(row.blocks * block + block).min(transforms);
                 // A mean counts each once.
-                let made: Vec<u64> =
-                    spread(transforms).take(row.spread).filter(|it| numbers.contains(it)).collect();
+                let made = spread(transforms, asked.size).take(row.spread);
+                let made: Vec<u64> = made.filter(|it| numbers.contains(it)).collect();
                 let Some(transform) = &mut self.transform else { return };
                 let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
                 let (first, last) =
@@ -242,8 +278,8 @@ impl<K: Kind> WideWaterfall<K> {
 }
 
 impl Row {
-    fn new(indices: Range<u64>, detector: Detector, width: usize) -> Self {
-        Self { indices, levels: RowLevels::new(detector, width), known: None, spread: 0, blocks: 0 }
+    fn new(indices: Range<u64>, detector: Detector, lines: usize) -> Self {
+        Self { indices, levels: RowLevels::new(detector, lines), known: None, spread: 0, blocks: 0 }
     }
 
     /// Number of transforms that cover it.
@@ -260,8 +296,9 @@ impl Row {
     /// Number of finished transforms.
     fn done(&self, size: usize) -> u64 {
         let all = self.transforms(size);
-        let in_blocks = (self.blocks * BLOCK).min(all);
-        in_blocks + spread(all).take(self.spread).filter(|&number| number >= in_blocks).count() as u64
+        let in_blocks = (self.blocks * block(size)).min(all);
+        let far_apart = spread(all, size).take(self.spread);
+        in_blocks + far_apart.filter(|&number| number >= in_blocks).count() as u64
     }
 }
 
@@ -286,7 +323,8 @@ impl<K: Kind> Work<'_, '_, K> {
         let own = at..at + self.asked.size;
         let q = self.lanes.q.get(own.clone()).unwrap_or_default();
         let Some(first) = self.lanes.first.get(own) else { return };
-        self.transform.append_samples(start, first, q, |lines| levels.add(lines, 0.0));
+        let (from, to) = self.asked.kept;
+        self.transform.append_samples(start, first, q, |lines| levels.add(&lines[from..to], 0.0));
     }
 
     /// Reads the samples of these indices; returns whether none is missing.
@@ -326,9 +364,14 @@ fn position_without_gap(outline: &RecordingOutline, indices: &Range<u64>) -> Opt
 }
 
 /// The first transforms of a row of `transforms`, ordered by distance, the most distant first.
-fn spread(transforms: u64) -> impl Iterator<Item = u64> {
-    let count = transforms.min(SPREAD as u64);
+fn spread(transforms: u64, size: usize) -> impl Iterator<Item = u64> {
+    let count = transforms.min(block(size).max(SPREAD_MIN));
     far_apart(count as usize).map(move |at| at as u64 * transforms / count)
+}
+
+/// Transforms of `size` samples per read.
+fn block(size: usize) -> u64 {
+    (SPREAD * ROW_SIZE_MAX / size).clamp(1, SPREAD) as u64
 }
 
 /// All places below `count`, distant ones first.
@@ -339,13 +382,14 @@ fn far_apart(count: usize) -> impl Iterator<Item = usize> {
         .filter(move |&at| at < count)
 }
 
-/// Transforms of a row before any neighbours of them.
+/// Transforms of a row before any neighbours of them, and neighbours per read: 512 KiB of 16-bit samples. Fewer of long ones.
 const SPREAD: usize = 64;
-/// Transforms per read: 512 KiB of 16-bit samples.
-const BLOCK: u64 = 64;
+const SPREAD_MIN: u64 = 4;
 /// Minimum per picture.
 const TRANSFORMS_MIN: usize = 16;
+/// Limits of the rows that are kept while the window moves.
 const ROWS_KEPT: usize = 4 * ROWS;
+const ROWS_BYTES: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -8,54 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use grebe_frame::SampleFormat;
 use grebe_scope::Averaging;
 
 use super::transform::{Samples, Transform, was_lost};
 use crate::data::samples::Kind;
+use crate::data::spectrum::cells::Cells;
 use crate::data::spectrum::row_levels::RowLevels;
+use crate::data::spectrum::waterfall_view::{Sampled, WaterfallView};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::{Detector, SpectrumSettings};
-
-/// Rows of levels: the newest first, frequency from left to right.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct WaterfallView {
-    pub(crate) channel: usize,
-    pub(crate) width: usize,
-    /// All cells in dBFS, row after row. NaN where samples were lost; minus infinity where there were none, or they
-    /// are no longer held.
-    pub(crate) cells: Vec<f32>,
-    /// Samples per channel from the first row to the end of the last.
-    pub(crate) span_samples: f64,
-    /// Number of transforms in it, and number that covers all samples; `None`: each row is one transform.
-    pub(crate) sampled: Option<Sampled>,
-    /// Grows with each view, so that a front end detects a new one.
-    pub(crate) number: u64,
-}
-
-/// Number of transforms in a waterfall, of the number that covers all samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sampled {
-    pub(crate) done: u64,
-    pub(crate) all: u64,
-    /// Whether they come from the spectral summary of a recording.
-    pub(crate) is_summary: bool,
-}
-
-impl WaterfallView {
-    /// A note about the levels, for a person.
-    pub(crate) fn words(&self, detector: Detector) -> Option<String> {
-        let Sampled { done, all, is_summary } = self.sampled?;
-        let detector = detector.name();
-        Some(if done == all && is_summary {
-            format!("{detector} of all {all} spectra, from the summary")
-        } else if done < all {
-            format!("{detector} of {done} of {all} spectra so far")
-        } else {
-            format!("{detector} of all {all} spectra")
-        })
-    }
-}
 
 /// Makes waterfalls, and keeps their rows.
 #[derive(Debug, Default)]
@@ -72,6 +33,8 @@ pub(super) struct HeldWaterfall<K: Kind> {
 struct RowKey {
     channel: usize,
     size: usize,
+    /// The lines of the transforms.
+    kept: (usize, usize),
     window: grebe_scope::Window,
     detector: Detector,
     hop: u64,
@@ -93,11 +56,10 @@ struct Row {
 }
 
 /// A request for a waterfall.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Fall {
     pub(super) channel: usize,
-    /// Samples per transform.
-    pub(super) size: usize,
+    pub(super) cells: Cells,
     /// The index after the newest sample.
     pub(super) end: u64,
     pub(super) span_samples: f64,
@@ -118,33 +80,33 @@ impl<K: Kind> HeldWaterfall<K> {
         settings: SpectrumSettings,
         fall: Fall,
     ) -> Option<WaterfallView> {
-        let Fall { channel, end, span_samples, .. } = fall;
-        let size = fall.size.min(ROW_SIZE_MAX);
+        let Fall { channel, cells: grid, end, span_samples, mut most } = fall;
+        let size = grid.size;
         let hop = ((span_samples / ROWS as f64) as u64).max(1);
         let full_scale = tracks.full_scale();
         let SpectrumSettings { window, detector, .. } = settings;
-        let asked = RowKey { channel, size, window, detector, hop, full_scale };
+        let kept = (grid.kept.start, grid.kept.end);
+        let asked = RowKey { channel, size, kept, window, detector, hop, full_scale };
         if self.asked != Some(asked) {
             self.rows.clear();
             self.transform =
                 Some(Transform::new(tracks.format(), full_scale, settings, size, Averaging::None)?);
             self.asked = Some(asked);
         }
-        let width = row_cells(tracks.format(), size);
         let newest = end.div_ceil(hop).saturating_sub(1);
         let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
         let oldest = numbers.last().copied().unwrap_or(0);
         self.rows.retain(|number, _| (oldest..=newest).contains(number));
         for &number in &numbers {
-            self.rows.entry(number).or_insert_with(|| Row::new(detector, width));
+            self.rows.entry(number).or_insert_with(|| Row::new(detector, grid.kept.len()));
         }
         // One of each row, then the others, newest row first.
-        let mut most = fall.most;
         for pass in [1, u64::MAX] {
             for &number in &numbers {
                 most -= self.go_on(tracks, asked, number, end, pass.min(most));
             }
         }
+        let width = grid.width;
         let (mut cells, mut sampled) =
             (Vec::with_capacity(width * ROWS), Sampled { done: 0, all: 0, is_summary: false });
         for number in &numbers {
@@ -153,13 +115,14 @@ impl<K: Kind> HeldWaterfall<K> {
             sampled.done += row.made - row.missed;
             sampled.all += all;
             let nothing = if row.is_lost { f32::NAN } else { f32::NEG_INFINITY };
-            cells.extend(row.levels.dbfs(&row.tail, nothing));
+            cells.extend(row.levels.dbfs(&row.tail, grid.lines(), nothing));
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
         let sampled = (hop > size as u64).then_some(sampled);
         Some(WaterfallView {
             channel,
             width,
+            band: grid.band(),
             cells,
             span_samples: (hop * ROWS as u64) as f64,
             sampled,
@@ -169,7 +132,7 @@ impl<K: Kind> HeldWaterfall<K> {
 
     /// Makes at most `most` of a row's transforms; returns how many.
     fn go_on(&mut self, tracks: &Tracks<K>, asked: RowKey, number: u64, end: u64, most: u64) -> u64 {
-        let RowKey { channel, size, hop, .. } = asked;
+        let RowKey { channel, size, hop, kept: (first, last), .. } = asked;
         let (Some(row), Some(transform)) = (self.rows.get_mut(&number), &mut self.transform) else {
             return 0;
         };
@@ -177,7 +140,7 @@ impl<K: Kind> HeldWaterfall<K> {
         let mut add = |end: u64, levels: &mut RowLevels| {
             let is_there = samples.copy(tracks, channel, end, size);
             if is_there {
-                transform.append(end - size as u64, samples, |lines| levels.add(lines, 0.0));
+                transform.append(end - size as u64, samples, |lines| levels.add(&lines[first..last], 0.0));
             }
             is_there
         };
@@ -195,7 +158,7 @@ impl<K: Kind> HeldWaterfall<K> {
         let row_end = (start + hop).min(end);
         let has_tail = row_end > start + blocks * size as u64;
         if has_tail && row.made == blocks && row.end != Some(row_end) && made < most {
-            row.tail = RowLevels::new(asked.detector, row.levels.width());
+            row.tail = RowLevels::new(asked.detector, row.levels.line_count());
             add(row_end, &mut row.tail);
             row.is_lost |= is_lost(row_end);
             row.end = Some(row_end);
@@ -210,9 +173,9 @@ impl<K: Kind> HeldWaterfall<K> {
 }
 
 impl Row {
-    fn new(detector: Detector, width: usize) -> Row {
+    fn new(detector: Detector, lines: usize) -> Row {
         Row {
-            levels: RowLevels::new(detector, width),
+            levels: RowLevels::new(detector, lines),
             made: 0,
             missed: 0,
             end: None,
@@ -227,12 +190,5 @@ fn blocks(number: u64, hop: u64, size: usize, end: u64) -> u64 {
     ((number + 1) * hop).min(end).saturating_sub(number * hop) / size as u64
 }
 
-/// Cells of a row, for transforms of `size` samples.
-pub(crate) fn row_cells(format: SampleFormat, size: usize) -> usize {
-    (size / if format.is_complex() { 1 } else { 2 }).min(CELLS_MAX)
-}
-
 /// Rows of a waterfall.
 pub(crate) const ROWS: usize = 128;
-pub(crate) const ROW_SIZE_MAX: usize = 4096;
-const CELLS_MAX: usize = 1024;

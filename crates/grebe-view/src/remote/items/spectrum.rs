@@ -1,4 +1,5 @@
-//! Spectra in steps of 1/8 dB, and waterfalls in steps of 1/2 dB. Rows that only moved are not sent again.
+//! Spectra in steps of 1/8 dB, and waterfalls in steps of 1/2 dB. Rows that only moved are not sent again, whichever others
+//! changed: the newest row of a stream grows, and those of a recording improve.
 
 use grebe_scope::Peak;
 
@@ -85,22 +86,29 @@ impl Rows {
         let rows = view.cells.len() / width;
         let cells: Vec<i16> = view.cells.iter().map(|&level| steps(level, HALVES) as i16).collect();
         let is_like = (self.channel, self.width, self.cells.len()) == (view.channel, width, cells.len());
-        // Rows are anchored to the sample index, so old rows only move.
-        let moved = (0..rows)
-            .find(|rows| is_like && cells[rows * width..] == self.cells[..cells.len() - rows * width]);
-        let new = moved.unwrap_or(rows);
+        // Rows are anchored to the sample index, so most old rows only move.
+        let is_kept = |row: usize, moved: usize| {
+            let own = &cells[row * width..][..width];
+            is_like && row >= moved && *own == self.cells[(row - moved) * width..][..width]
+        };
+        let kept = |moved: usize| (0..rows).filter(|&row| is_kept(row, moved)).count();
+        let moved = (0..rows).rev().max_by_key(|&moved| kept(moved)).unwrap_or(0);
+        let new: Vec<usize> = (0..rows).filter(|&row| !is_kept(row, moved)).collect();
         out.varint(view.channel as u64);
         out.varint(width as u64);
         out.varint(rows as u64);
-        out.f64(view.span_samples);
+        [view.span_samples, view.band.0, view.band.1].into_iter().for_each(|value| out.f64(value));
         out.varint(view.number);
         out.u8(view.sampled.map_or(0, |sampled| 1 + u8::from(sampled.is_summary)));
         if let Some(Sampled { done, all, .. }) = view.sampled {
             out.varint(done);
             out.varint(all);
         }
-        out.varint((rows - new) as u64);
-        let along = cells[..new * width].chunks_exact(width).flat_map(|row| {
+        out.varint(moved as u64);
+        let mut bits = vec![0u8; rows.div_ceil(8)];
+        new.iter().for_each(|row| bits[row / 8] |= 1 << (row % 8));
+        bits.into_iter().for_each(|bits| out.u8(bits));
+        let along = new.iter().map(|row| &cells[row * width..][..width]).flat_map(|row| {
             // Each row starts from zero: the previous row ends at another frequency.
             let before = std::iter::once(0).chain(row.iter().copied());
             row.iter().zip(before).map(|(now, before)| i32::from(*now) - i32::from(before))
@@ -112,30 +120,36 @@ impl Rows {
     pub(super) fn read(&mut self, from: &mut Reader<'_>, number: u64) -> Result<WaterfallView, Malformed> {
         let channel = from.count(CHANNELS_MAX)?;
         let (width, rows) = (from.count(WIDTH_MAX)?.max(1), from.count(ROWS_MAX)?);
-        let span_samples = from.f64()?;
+        let (span_samples, band) = (from.f64()?, (from.f64()?, from.f64()?));
         let _number = from.varint()?;
         let sampled = match from.u8()? {
             0 => None,
             how => Some(Sampled { done: from.varint()?, all: from.varint()?, is_summary: how == 2 }),
         };
-        let kept = from.count(rows)?;
+        let moved = from.count(rows)?;
+        let bits = (0..rows.div_ceil(8)).map(|_| from.u8()).collect::<Result<Vec<_>, _>>()?;
+        let is_new = |row: usize| bits[row / 8] >> (row % 8) & 1 != 0;
+        let new = (0..rows).filter(|&row| is_new(row)).count();
+        let differences = read_differences(from.counted()?, new * width)?;
+        let mut differences = differences.chunks_exact(width);
         let is_like = (self.channel, self.width) == (channel, width);
-        if kept > 0 && !(is_like && kept * width <= self.cells.len()) {
-            return Err(Malformed("its waterfall continues from an unknown one"));
-        }
-        let differences = read_differences(from.counted()?, (rows - kept) * width)?;
         let mut cells = Vec::with_capacity(rows * width);
-        for row in differences.chunks_exact(width) {
-            let mut level = 0i32;
-            cells.extend(row.iter().map(|difference| {
-                level = level.wrapping_add(*difference);
-                level as i16
-            }));
+        for row in 0..rows {
+            if let Some(row) = is_new(row).then(|| differences.next()).flatten() {
+                let mut level = 0i32;
+                cells.extend(row.iter().map(|difference| {
+                    level = level.wrapping_add(*difference);
+                    level as i16
+                }));
+                continue;
+            }
+            let kept = row.checked_sub(moved).filter(|_| is_like);
+            let kept = kept.and_then(|row| self.cells.get(row * width..(row + 1) * width));
+            cells.extend_from_slice(kept.ok_or(Malformed("its waterfall continues from an unknown one"))?);
         }
-        cells.extend_from_slice(&self.cells[..kept * width]);
         let levels = cells.iter().map(|&steps| level_of(steps.into(), HALVES)).collect();
         *self = Rows { channel, width, cells };
-        Ok(WaterfallView { channel, width, cells: levels, span_samples, sampled, number })
+        Ok(WaterfallView { channel, width, band, cells: levels, span_samples, sampled, number })
     }
 }
 
@@ -234,16 +248,19 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_moved_are_not_said_again() {
-        let rows = |from: u64| {
+    fn rows_that_only_moved_are_not_said_again() {
+        let rows = |from: u64, changed: &[u64]| {
             let cell = |row: u64, x: u64| {
-                let mixed = (from.wrapping_sub(row) * 256 + x).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let number = from.wrapping_sub(row);
+                let mixed = (number * 256 + x + u64::from(changed.contains(&row)))
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 -90.0 + (mixed >> 60) as f32 * 0.5
             };
             let cells = (0..128u64).flat_map(|row| (0..256u64).map(move |x| cell(row, x)));
             WaterfallView {
                 channel: 1,
                 width: 256,
+                band: (-0.125, 0.25),
                 cells: cells.collect(),
                 span_samples: 1e6,
                 sampled: Some(Sampled { done: 3, all: 9, is_summary: true }),
@@ -252,17 +269,25 @@ mod tests {
         };
         let (mut there, mut here) = (Rows::default(), Rows::default());
         let mut lengths = Vec::new();
-        for from in [1000, 1003, 1003, 5000] {
-            let (view, mut out) = (rows(from), Writer::default());
+        // The newest row grows; a row in the middle improves.
+        let views = [(1000, &[][..]), (1003, &[]), (1003, &[]), (1003, &[0]), (1004, &[0, 70]), (5000, &[])];
+        for (from, changed) in views {
+            let (view, mut out) = (rows(from, changed), Writer::default());
             there.write(&view, &mut out);
             lengths.push(out.bytes.len());
             let mut reader = Reader::new(&out.bytes);
             assert_eq!(here.read(&mut reader, from).unwrap(), view);
             reader.end().unwrap();
         }
-        assert!(
-            lengths[1] * 20 < lengths[0] && lengths[2] < 40 && lengths[3] > lengths[0] / 2,
-            "{lengths:?}"
-        );
+        let row = (lengths[0] - lengths[2]) / 128;
+        assert!(lengths[2] < 80 && lengths[5] > lengths[0] / 2, "{lengths:?}");
+        // Three new rows; one that grew; the one before as it became, a new one, and one in the middle.
+        for (length, rows) in [(lengths[1], 3), (lengths[3], 1), (lengths[4], 3)] {
+            assert!(length <= lengths[2] + rows * row + rows * row / 4, "{lengths:?}");
+        }
+        // A row of a waterfall that is not known.
+        let (mut out, mut other) = (Writer::default(), Rows::default());
+        there.write(&rows(5001, &[]), &mut out);
+        assert!(other.read(&mut Reader::new(&out.bytes), 1).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::data::recording::{Recording, RecordingPower};
-use crate::data::spectrum::RowLevels;
+use crate::data::spectrum::{RowLevels, SUMMARY_SIZE};
 use crate::data::viewport::Detector;
 
 /// Reads a summary for rows of one length.
@@ -29,13 +29,13 @@ impl KnownPower {
         known.is_some()
     }
 
-    /// Adds the levels of some indices to those of a row, raised by `offset_db`; `None` if the summary lacks some of them.
-    pub(super) fn cells(
+    /// The levels per bin of some indices, raised by `offset_db`; `None` if the summary lacks some of them.
+    pub(super) fn bins(
         &mut self,
         recording: &mut dyn Recording,
         channel: usize,
         indices: &Range<u64>,
-        mut levels: RowLevels,
+        detector: Detector,
         offset_db: f32,
     ) -> Option<Vec<f32>> {
         let log2 = self.log2?;
@@ -45,28 +45,32 @@ impl KnownPower {
         if indices.is_empty() || positions.end.next_multiple_of(1 << log2).min(all) > self.known_samples {
             return None;
         }
-        // A row within a gap.
-        let nothing = if positions.is_empty() { f32::NAN } else { f32::NEG_INFINITY };
+        if positions.is_empty() {
+            // Within a gap.
+            return Some(vec![f32::NAN]);
+        }
+        let mut levels: Option<RowLevels> = None;
         for number in positions.start >> log2..positions.end.div_ceil(1 << log2) {
-            if positions.is_empty() {
-                break;
-            }
             let row = (channel, log2, number);
             if self.last != Some(row) {
                 self.last = None;
                 recording.power(channel, log2, number, &mut self.power).ok()?;
                 self.last = Some(row);
             }
-            let power = match levels.detector() {
+            let power = match detector {
                 Detector::Highest => &self.power.highest,
                 Detector::Mean => &self.power.mean,
             };
             // Between two files.
-            if !power.is_empty() {
-                levels.add(power, offset_db);
+            if power.is_empty() {
+                continue;
             }
+            let levels = levels.get_or_insert_with(|| RowLevels::new(detector, power.len()));
+            levels.add(power, offset_db);
         }
-        Some(levels.dbfs(&RowLevels::new(levels.detector(), 0), nothing).collect())
+        let Some(levels) = levels else { return Some(vec![f32::NEG_INFINITY]) };
+        let bins = (0..levels.line_count()).map(|bin| bin..bin + 1);
+        Some(levels.dbfs(&RowLevels::new(detector, 0), bins, f32::NEG_INFINITY).collect())
     }
 
     /// Number of transforms that a summary has for some indices.
@@ -77,11 +81,15 @@ impl KnownPower {
 
 /// Minimum summary rows per displayed row.
 const PARTS_MIN: u64 = 4;
-/// Longer rows come from the summary for good. Shorter ones are transformed completely within seconds, with the
-/// requested size and window.
+/// Rows of at least this length come from the summary for good if its bins are narrow enough for the picture. Others are
+/// transformed completely within seconds, with the requested size and window.
 pub(super) const FINAL_SAMPLES: u64 = 1 << 17;
+/// Longest window for that.
+pub(super) const REPLACED_SAMPLES: u64 = 1 << 28;
+/// Bins that are narrow enough for the whole band.
+pub(super) const WHOLE_BINS: usize = 512;
 /// Samples from one transform of a summary to the next.
-const HOP_SAMPLES: u64 = 512;
+const HOP_SAMPLES: u64 = SUMMARY_SIZE as u64 / 2;
 
 #[cfg(test)]
 mod tests;

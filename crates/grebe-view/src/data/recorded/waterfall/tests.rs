@@ -9,6 +9,8 @@ use crate::data::recorded::tests::{Fake, Shared};
 use crate::data::recording::Stretch;
 
 pub(super) const SIZE: usize = 64;
+/// From 0 Hz to half the rate.
+pub(super) const LINES: usize = SIZE / 2 + 1;
 /// 100 transforms and a part of one: the last transform overlaps its neighbour.
 pub(super) const HOP: usize = 100 * SIZE + 24;
 pub(super) const LENGTH: usize = HOP * ROWS;
@@ -22,7 +24,7 @@ pub(super) fn fake(format: SampleFormat, channels: Vec<Vec<f32>>, stretches: &[(
         Stretch { position: position - length_samples, length_samples, first_sample_index }
     };
     let outline = Fake::outline_of(format, channels.len(), stretches.iter().map(of).collect());
-    Fake { outline, channels, shared: Arc::new(Mutex::new(Shared::default())) }
+    Fake { outline, channels, shared: Arc::new(Mutex::new(Shared::default())), spectra: () }
 }
 
 /// A chirp from 0 to half the rate, and five bursts of a tone, each as long as a transform.
@@ -53,7 +55,7 @@ pub(super) fn settings() -> SpectrumSettings {
 
 /// The levels of the transforms from these samples on, in decibels of a full-scale sine, by the definition.
 fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>, detector: Detector) -> Vec<f64> {
-    let mut powers = vec![Vec::new(); SIZE / 2];
+    let mut powers = vec![Vec::new(); LINES];
     let turns: Vec<(f64, f64)> = (0..SIZE).map(|at| (TAU * at as f64 / SIZE as f64).sin_cos()).collect();
     for start in starts {
         let own = &samples[start..start + SIZE];
@@ -68,15 +70,7 @@ fn by_definition(samples: &[f32], starts: impl Iterator<Item = usize>, detector:
             let sides = if line == 0 || line == SIZE / 2 { 1.0 } else { 2.0 };
             (re.hypot(im) * sides / SIZE as f64 / 32_768.0).max(1e-10).powi(2)
         };
-        let lines: Vec<f64> = (0..=SIZE / 2).map(level).collect();
-        for (cell, powers) in powers.iter_mut().enumerate() {
-            // 33 lines in 32 cells, as everywhere.
-            let (from, to) = (cell * lines.len() / (SIZE / 2), (cell + 1) * lines.len() / (SIZE / 2));
-            powers.push(match detector {
-                Detector::Highest => lines[from..to].iter().copied().fold(0.0, f64::max),
-                Detector::Mean => lines[from..to].iter().sum::<f64>() / (to - from) as f64,
-            });
-        }
+        powers.iter_mut().enumerate().for_each(|(line, powers)| powers.push(level(line)));
     }
     let level = |powers: Vec<f64>| match detector {
         Detector::Highest => 10.0 * powers.iter().copied().fold(0.0, f64::max).log10(),
@@ -98,7 +92,9 @@ fn look_for(
 ) -> WaterfallView {
     let mut reader = Reader::default();
     let disk = &mut Disk { recording: fake, reader: &mut reader };
-    waterfall.view(disk, SpectrumSettings { detector, ..settings() }, (0, SIZE), window, NO_TIME).unwrap()
+    waterfall
+        .view(disk, SpectrumSettings { detector, ..settings() }, (0, SIZE, 1000), window, NO_TIME)
+        .unwrap()
 }
 
 #[test]
@@ -131,7 +127,7 @@ fn becomes_the_levels_of_all_transforms(detector: Detector) {
     assert_eq!(settled_at, Some(64 * ROWS as u64));
     assert!(views > 100, "each look makes some");
     assert_eq!(view.words(detector).unwrap(), format!("{name} of all 12928 spectra"));
-    assert_eq!((view.width, view.cells.len()), (SIZE / 2, SIZE / 2 * ROWS));
+    assert_eq!((view.width, view.cells.len()), (LINES, LINES * ROWS));
     for row in 0..ROWS {
         let begin = LENGTH - (row + 1) * HOP;
         let starts = (0..101).map(|number| begin + (number * SIZE).min(HOP - SIZE));
@@ -224,8 +220,8 @@ fn a_complex_channel_has_both_sides_of_its_centre() {
         let stretch = Stretch { position: 0, length_samples: LENGTH as u64, first_sample_index: 0 };
         Fake::outline_of(SampleFormat::Cf32, channels, vec![stretch])
     };
-    let mut fake =
-        Fake { outline: outline_of(2), channels: woven, shared: Arc::new(Mutex::new(Shared::default())) };
+    let shared = Arc::new(Mutex::new(Shared::default()));
+    let mut fake = Fake { outline: outline_of(2), channels: woven, shared, spectra: () };
     let mut waterfall = WideWaterfall::<f32>::default();
     let mut reader = Reader::default();
     let disk = &mut Disk { recording: &mut fake, reader: &mut reader };
@@ -233,7 +229,7 @@ fn a_complex_channel_has_both_sides_of_its_centre() {
         .view(
             disk,
             settings(),
-            (1, SIZE),
+            (1, SIZE, 1000),
             0.0..LENGTH as f64,
             Most { spread: Duration::from_secs(60), blocks: Duration::from_secs(60) },
         )
