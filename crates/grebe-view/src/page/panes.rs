@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::drawn::rounded;
 use super::requests::Sizes;
 use crate::data::lane::LaneId;
+use crate::data::viewport::Detector;
 use crate::model::bars::{spectrum_controls, waterfall_controls, xy_controls};
 use crate::model::levels::LEVEL_UNIT;
 use crate::model::vertical::ValueRange;
@@ -46,6 +47,8 @@ pub(super) struct Waterfall {
     words: String,
     controls: Vec<Widget>,
     zoom: (f64, f64),
+    /// Level of several cells.
+    detector: Detector,
     bottom: f64,
     top: f64,
     ticks: Vec<(f64, String)>,
@@ -142,6 +145,7 @@ impl Waterfall {
             words,
             controls: waterfall_controls(model),
             zoom: model.controls.spectrum_zoom,
+            detector: model.controls.spectrum.detector,
             bottom: range.bottom,
             top: range.top,
             ticks: frequencies(model, width),

@@ -40,7 +40,7 @@
  * @property {[number, string, Rgb][]} harmonics
  * @property {[number, Rgb][]} colors of channels
  * @property {string} empty
- * @typedef {{words: string, controls: Widget[], zoom: [number, number], bottom: number, top: number, ticks: Labels, ages: Labels, levels: Labels, marks: [[number, number, number, number], string, import("../draw/theme.js").Rgb | null][]}} WaterfallShown
+ * @typedef {{words: string, controls: Widget[], zoom: [number, number], detector: "highest" | "mean", bottom: number, top: number, ticks: Labels, ages: Labels, levels: Labels, marks: [[number, number, number, number], string, import("../draw/theme.js").Rgb | null][]}} WaterfallShown
  * @typedef {{words: string, controls: Widget[], place: [number, number, number, number] | null, across: Labels, upwards: Labels}} XyShown left, right, lower and upper edge of the cells
  *
  * @typedef {{name: string, columns: string[], rows: [Rgb, string[]][]}} Table

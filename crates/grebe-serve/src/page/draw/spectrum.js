@@ -113,19 +113,21 @@ export class WaterfallView {
     // A small pane has one level of several cells per pixel: smoothing would dim a short burst.
     const across = Math.max(Math.min(width, Math.floor((area.width * (high - low)) / (zoom[1] - zoom[0]))), 1);
     const rows = Math.max(Math.min(height, Math.floor(area.height)), 1);
-    this.#image.draw([waterfall.number, waterfall.channel, shown.bottom, shown.top, theme.is_dark, across, rows].join(), across, rows, (words) => {
+    this.#image.draw([waterfall.number, waterfall.channel, shown.detector, shown.bottom, shown.top, theme.is_dark, across, rows].join(), across, rows, (words) => {
       const ramp = rampOf(theme);
+      const isMean = shown.detector === "mean";
       const [gap, none] = [packed(mix(theme.plot, theme.gap, 0.35)), packed(theme.plot)];
       for (let at = 0; at < words.length; at += 1) {
         const [x, y] = [at % across, Math.floor(at / across)];
-        let [level, isLost] = [-Infinity, false];
+        let [highest, power, count, isLost] = [-Infinity, 0, 0, false];
         for (let row = Math.floor((y * height) / rows); row < Math.floor(((y + 1) * height) / rows); row += 1) {
           for (let cell = Math.floor((x * width) / across); cell < Math.floor(((x + 1) * width) / across); cell += 1) {
             const own = cells[row * width + cell];
-            if (own > level) level = own;
-            else if (Number.isNaN(own)) isLost = true;
+            if (Number.isNaN(own)) isLost = true;
+            else if (own > -Infinity) [highest, power, count] = [Math.max(highest, own), power + (isMean ? 10 ** (own / 10) : 0), count + 1];
           }
         }
+        const level = isMean && count > 1 ? 10 * Math.log10(power / count) : highest;
         const part = (level - shown.bottom) / (shown.top - shown.bottom);
         words[at] = level > -Infinity ? ramp[Math.min(Math.max(Math.round(part * 255), 0), 255)] : isLost ? gap : none;
       }

@@ -7,6 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 use super::{Palette, ScopeScreen};
 use crate::model::annotations::WaterfallMark;
+use crate::model::channel::ThemeChoice;
 use crate::model::levels::LEVEL_UNIT;
 use crate::model::vertical::ValueRange;
 
@@ -73,7 +74,11 @@ impl ScopeScreen<'_> {
         let ramp = self.theme().ramp();
         match self.palette {
             Palette::True => self.color(ramp[of(ramp.len())], Color::Reset),
-            Palette::Ansi => ANSI_RAMP[of(ANSI_RAMP.len())],
+            // Louder is lighter, and darker on a light screen.
+            Palette::Ansi => match (of(ANSI_RAMP.len()), self.model.controls.theme) {
+                (place, ThemeChoice::Dark) => ANSI_RAMP[place],
+                (place, ThemeChoice::Light) => ANSI_RAMP[ANSI_RAMP.len() - 1 - place],
+            },
         }
     }
 }
@@ -110,7 +115,7 @@ fn box_lines(mark: &WaterfallMark, plot: Rect, buf: &mut Buffer) {
 /// The foreground is the upper pixel.
 const HALF_BLOCK: &str = "\u{2580}";
 const BAR_WIDTH: u16 = 12;
-/// From the lowest level to the highest, by lightness.
+/// By lightness.
 const ANSI_RAMP: [Color; 6] =
     [Color::Black, Color::Blue, Color::Magenta, Color::LightRed, Color::LightYellow, Color::White];
 
@@ -191,6 +196,13 @@ mod tests {
             // An eighth of 66 pixel rows, three eighths from the top.
             assert!((7..=10).contains(&(last - first)), "{first} {last}");
         }
+        // On a light screen the tone is dark, and the floor white.
+        model.controls.theme = ThemeChoice::Light;
+        let light = drawn(&mut model, Palette::Ansi);
+        let (tone, floor) = (of_color(&light, &[Color::Black]), of_color(&light, &[Color::White]));
+        assert!(!tone.is_empty() && tone.iter().all(|(x, _)| (45..70).contains(x)), "{tone:?}");
+        assert!(floor.len() > 10 * tone.len(), "{} {}", floor.len(), tone.len());
+        model.controls.theme = ThemeChoice::Dark;
         model.act(Action::ZoomFrequencies(crate::model::action::Step::Up));
         model.act(Action::PanFrequencies(0.25));
         let zoomed = of_color(&drawn(&mut model, Palette::Ansi), &[Color::White]);
