@@ -35,8 +35,7 @@ pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
 pub(crate) use finder::Held;
 pub(crate) use incoming::Incoming;
-pub(crate) use opening::HISTORY_BYTES;
-pub(crate) use recording::{OnDisk, Progress};
+pub(crate) use recording::{HISTORY_BYTES, OnDisk, Progress};
 pub(crate) use ring::RingOnDisk;
 pub(crate) use ring_saver::RingSaver;
 

@@ -79,6 +79,14 @@ impl<V: Value> Pyramid<V> {
         Ok(Pyramid::with_shape(channels, Shape::for_budget(track::bytes::<V>(), channels, budget_bytes)?))
     }
 
+    /// Samples per channel that such a pyramid keeps singly.
+    ///
+    /// # Errors
+    /// As [`Pyramid::new`].
+    pub fn samples_within(channels: usize, budget_bytes: usize) -> Result<u64> {
+        Ok(Shape::for_budget(track::bytes::<V>(), channels.max(1), budget_bytes)?.raw_samples)
+    }
+
     fn with_shape(channels: usize, shape: Shape) -> Pyramid<V> {
         Pyramid {
             channels: (0..channels).map(|_| ChannelTracks::new(&shape)).collect(),

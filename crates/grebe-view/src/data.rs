@@ -28,7 +28,7 @@ pub(crate) mod signal;
 pub(crate) mod spectrum;
 pub(crate) mod status;
 pub(crate) mod time_line;
-mod tracks;
+pub(crate) mod tracks;
 pub(crate) mod trigger;
 pub(crate) mod viewport;
 pub(crate) mod xy;

@@ -100,6 +100,7 @@ pub use data::{
     signal::SignalMeasurements,
     spectrum::{ChannelSpectrum, SpectrumView},
     status::{Loss, SourceStatus},
+    tracks::samples_held,
     trigger::{
         TriggerCoupling, TriggerKind, TriggerMode, TriggerRate, TriggerSettings, TriggerState, TriggerView,
     },

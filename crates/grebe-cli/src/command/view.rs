@@ -175,9 +175,10 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     if let (Uri::File(path), Some(wanted)) = (uri, &options.time_frequency_box) {
         check_box(wanted, path)?;
     }
+    let history_bytes = options.history.unwrap_or(HISTORY_BYTES) / uris.len();
     if let Uri::File(path) = uri
         && let Some(recording) =
-            OnDisk::open(path).or_else(|error| check_exists(path).and(Err(error.into())))?
+            OnDisk::open(path, history_bytes).or_else(|error| check_exists(path).and(Err(error.into())))?
     {
         return open_on_disk(up_to(recording, options.after)?, uris, place, options);
     }
@@ -194,7 +195,7 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
         generator_said: said,
         ..show_of(uris, place, options, whole_s)?
     };
-    let mut shown = show.source(uri, source, options.history.unwrap_or(HISTORY_BYTES) / uris.len())?;
+    let mut shown = show.source(uri, source, history_bytes)?;
     if let Some(generator) = generator {
         shown.show.generator = Mutex::new(Some(generator));
     }
@@ -260,7 +261,7 @@ fn open_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: 
 /// The recording up to this time.
 fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
     let Some(after) = after else { return Ok(recording) };
-    match (after.as_secs_f64() * recording.file().sample_rate_hz()) as u64 {
+    match (after.as_secs_f64() * recording.file().rate_hz().unwrap_or(0.0)) as u64 {
         0 => Err(Usage("--after is too short, or the rate of the recording is unknown".into()).into()),
         samples => Ok(recording.up_to(samples)),
     }
@@ -271,12 +272,12 @@ fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -
     recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
     // A picture of a recording that grows would never be exact.
     let recording = if options.png.is_some() { recording.cut_off_now() } else { recording };
-    let rate_hz = recording.file().sample_rate_hz();
     // In samples if the rate is unknown.
-    let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
+    let rate_hz = recording.file().rate_hz().unwrap_or(1.0);
+    let whole_s = Some(recording.span_samples() as f64 / rate_hz);
     let progress = recording.progress();
     let span_s = options.span.map(|span| span.as_secs_f64()).or(whole_s);
-    let is_wide = span_s.is_some_and(|span_s| span_s * rate_hz.max(1.0) > READ_AT_ONCE);
+    let is_wide = span_s.is_some_and(|span_s| span_s * rate_hz > READ_AT_ONCE);
     if options.png.is_some() && is_wide && progress.get().is_some() {
         note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
@@ -334,7 +335,7 @@ pub(super) fn opener() -> Arc<Opener> {
         if let Some(recording) = Incoming::open(path)? {
             return show.incoming(recording, None);
         }
-        if let Some(recording) = OnDisk::open(path)? {
+        if let Some(recording) = OnDisk::open(path, HISTORY_BYTES)? {
             return show.recording(&uri, recording);
         }
         let options = SourceOptions { cancel: interrupt::cancel(), ..SourceOptions::default() };

@@ -11,7 +11,7 @@ use grebe_recording::{Error, Extremes, SampleFile, Summary};
 use grebe_tree::Arriving;
 use grebe_view::{Recording, RecordingOutline, RecordingSums, WantedSamples};
 
-use super::recording::{OnDisk, Progress, is_one_stream, outline};
+use super::recording::{HISTORY_BYTES, OnDisk, Progress, is_one_stream, outline};
 
 /// Recording of a running or interrupted progressive copy.
 #[derive(Debug)]
@@ -245,7 +245,8 @@ impl Recording for Incoming {
                 let is_more = coming.poll(&self.path);
                 let is_over = coming.data.iter().all(|(_, arriving)| arriving.is_over());
                 // A short recording stays open as it is, because it is complete.
-                let there = if is_over { OnDisk::open(&self.path).ok().flatten() } else { None };
+                let there =
+                    if is_over { OnDisk::open(&self.path, HISTORY_BYTES).ok().flatten() } else { None };
                 if let Some(there) = there {
                     self.state = State::There(Box::new(there));
                     true

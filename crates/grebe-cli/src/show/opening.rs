@@ -153,6 +153,3 @@ impl Scope {
 
 /// 16 MiB of frames: the lag of a scope before it drops any.
 const QUEUE_BATCHES: usize = 256;
-
-/// Memory for the history of all scopes of a command.
-pub(crate) const HISTORY_BYTES: usize = 512 << 20;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use grebe_recording::{
     Error, Extremes, SampleFile, SpectralRow, SpectralSummary, SummarizedFile, Summary, SummaryState,
 };
-use grebe_view::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch};
+use grebe_view::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch, samples_held};
 
 /// Recording, with the progress of its summary.
 #[derive(Debug)]
@@ -51,17 +51,19 @@ impl Progress {
 }
 
 impl OnDisk {
-    /// Opens a recording that is large, or still being written. `None` for others, and for recordings with several
-    /// streams, of which a scope shows the last.
-    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+    /// Opens a recording that is still being written, or of which a history of `history_bytes` does not hold every sample.
+    /// `None` for others, and for recordings with several streams, of which a scope shows the last.
+    pub(crate) fn open(path: &Path, history_bytes: usize) -> Result<Option<Self>, Error> {
         let file = SampleFile::open(path)?;
-        let data_bytes = file.len_samples() * (file.format().bytes() * file.channels()) as u64;
+        // More memory would not make a large file appear at once.
+        let held = samples_held(file.format(), file.channels(), history_bytes.min(HISTORY_BYTES));
+        let is_held = span_samples(&outline(&file)) <= held;
         let is_cut_off = !file.notes().is_empty();
-        if !is_one_stream(&file) || data_bytes < LARGE_BYTES && !is_cut_off {
+        if !is_one_stream(&file) || is_held && !is_cut_off {
             return Ok(None);
         }
         let recording = SummarizedFile::open(path)?;
-        if data_bytes < LARGE_BYTES && !recording.is_fresh() {
+        if is_held && !recording.is_fresh() {
             return Ok(None);
         }
         Ok(Some(Self::new(path, recording)))
@@ -233,7 +235,7 @@ pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
     RecordingOutline {
         format: file.format(),
         channels: file.channels(),
-        rate_hz: file.sample_rate_hz(),
+        rate_hz: file.rate_hz().unwrap_or(0.0),
         stretches: file.segments().iter().map(stretch).collect(),
         descriptions: file.descriptions(),
         annotations: file.stream_annotations(),
@@ -266,5 +268,5 @@ pub(super) fn is_one_stream(file: &SampleFile) -> bool {
     file.segments().windows(2).all(follows)
 }
 
-/// Smaller files are read into memory in less than a noticeable time.
-const LARGE_BYTES: u64 = 64 << 20;
+/// Memory for the history of all scopes of a command.
+pub(crate) const HISTORY_BYTES: usize = 512 << 20;

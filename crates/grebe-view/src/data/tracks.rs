@@ -61,8 +61,7 @@ impl<K: Kind> Tracks<K> {
         budget_bytes: usize,
     ) -> Result<Tracks<K>, ScopeError> {
         let lanes = channels * format.components();
-        let (own, part) =
-            if format.is_complex() { (budget_bytes / 3, budget_bytes / 6) } else { (budget_bytes, 0) };
+        let (own, part) = shares(format, budget_bytes);
         Ok(Tracks {
             format,
             channels,
@@ -366,3 +365,18 @@ impl<K: Kind> Runs<K> {
 /// On a live stream, a new part starts this far back: a few tens of milliseconds of work.
 const FILL_SAMPLES: u64 = 1 << 22;
 const FILL_STEP: u64 = 1 << 16;
+/// Samples per channel that the history of a scope keeps singly, within `history_bytes`. Of older ones it keeps extremes.
+pub fn samples_held(format: SampleFormat, channels: usize, history_bytes: usize) -> u64 {
+    let lanes = channels * format.components();
+    let (own, _) = shares(format, history_bytes);
+    let held = match samples::is_short(format) {
+        true => Pyramid::<i16>::samples_within(lanes, own),
+        false => Pyramid::<f32>::samples_within(lanes, own),
+    };
+    held.unwrap_or(0)
+}
+
+/// Memory for the samples, and for each derived part of complex ones.
+fn shares(format: SampleFormat, budget_bytes: usize) -> (usize, usize) {
+    if format.is_complex() { (budget_bytes / 3, budget_bytes / 6) } else { (budget_bytes, 0) }
+}

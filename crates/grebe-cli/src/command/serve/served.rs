@@ -18,8 +18,9 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
     let keeper = RingSaver::of_stream(uri, options.ring.as_deref(), options.last).map(RingSaver::for_others);
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     let _insisting = interrupt::insist();
+    let history_bytes = options.history / options.uris.len();
     if let Uri::File(path) = uri
-        && let Some(recording) = OnDisk::open(path)?
+        && let Some(recording) = OnDisk::open(path, history_bytes)?
     {
         recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
         return show.recording(uri, recording);
@@ -35,7 +36,7 @@ pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
         ..SourceOptions::default()
     };
     let source = open_source(uri, from, &mut print_notice)?;
-    show.source(uri, source, options.history / options.uris.len())
+    show.source(uri, source, history_bytes)
 }
 
 /// Offer of a source to viewers.

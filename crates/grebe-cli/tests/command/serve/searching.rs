@@ -49,10 +49,10 @@ fn look(served: &Served) -> (ScopeLink, RemoteViewer) {
     connect(&served.link.parse().unwrap(), "a test", 60.0, || false).unwrap()
 }
 
-/// 8 channels of f64, large enough for a scope to read it in place, with a few pulses of 1.5 in the first channel,
+/// 8 channels of f64, more than the history of a scope holds, with a few pulses of 1.5 in the first channel,
 /// and a gap.
 fn large_recording(folder: &Path) -> String {
-    let samples = 1_100_000u64;
+    let samples = 2_200_000u64;
     let mut data = fs::File::create(folder.join("large.sigmf-data")).unwrap();
     data.set_len(samples * 64).unwrap();
     for (position, length) in [(10u64, 3u64), (65_534, 5), (499_999, 2), (700_000, 70_000), (1_099_990, 1)] {
