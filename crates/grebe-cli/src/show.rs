@@ -21,12 +21,12 @@ use grebe_flow::{Running, Snapshot, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
     Annotator, Drawn, Error, Finder, GeneratorRemote, InitialView, Loss, PngOptions, ReceiverRemote,
-    ScopeLink, SourceMenu, SourceStatus, StretchKeeper, ViewOptions,
+    ScopeLink, SourceMenu, SourceStatus, StreamInfo, StretchKeeper, ViewOptions,
 };
 
 use self::annotator::annotator_of;
 use crate::command::cp::Fetch;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::graph::{self, About, WaitsFor, report::Losses, report_wait};
 use crate::interrupt;
 use crate::output::{self, note};
@@ -44,8 +44,11 @@ pub(crate) enum Surface {
     /// Window, or the terminal without a display.
     Window,
     Terminal,
-    Png(PngOptions),
+    Png(PngOptions, Check),
 }
+
+/// Checks the streams of a picture before it is drawn; the error is one line for a person.
+pub(crate) type Check = Box<dyn Fn(&[StreamInfo]) -> Result<(), String>>;
 
 /// Shows the streams until the user quits, or the picture is drawn, and stops the graphs. Returns the parts of the
 /// picture.
@@ -78,7 +81,7 @@ pub(crate) fn run(
     let insisting = interrupt::insist();
     let mut drawn = Vec::new();
     let ended = match surface {
-        Surface::Png(png) => {
+        Surface::Png(png, check) => {
             let end = format!("the wait ends after {:?}", png.wait);
             let live = shown.iter().filter(|shown| shown.show.file_samples.is_none());
             let _waiting: Vec<_> = live
@@ -88,7 +91,7 @@ pub(crate) fn run(
                 })
                 .collect();
             let write = |bytes: &[u8]| output::file(&png.path, bytes);
-            grebe_view::render_pngs(scopes(&shown), png, write).map(|pictures| drawn = pictures)
+            grebe_view::render_pngs(scopes(&shown), png, check, write).map(|pictures| drawn = pictures)
         }
         Surface::Terminal => terminal(&shown),
         Surface::Window => window(&shown),
@@ -110,6 +113,7 @@ pub(crate) fn run(
             let instead = "cannot show a scope here (--png FILE draws a picture instead)";
             Err(anyhow::Error::from(error).context(instead))
         }
+        Err(Error::Refused { why }) => Err(Usage(why).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -44,6 +44,12 @@ pub enum Error {
         /// The file to write.
         path: PathBuf,
     },
+    /// The streams are not what the picture needs.
+    #[error("{why}")]
+    Refused {
+        /// What is missing.
+        why: String,
+    },
     /// A session file is damaged.
     #[error("the session cannot be read: {why}")]
     Session {

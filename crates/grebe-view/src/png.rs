@@ -9,7 +9,7 @@ use grebe_scope::raster;
 
 use crate::data::lane::LaneId;
 use crate::data::link::ScopeLink;
-use crate::data::picture::Picture;
+use crate::data::picture::{Picture, StreamInfo};
 use crate::data::viewport::Viewport;
 use crate::error::Error;
 use crate::model::channel::ChannelSetup;
@@ -81,18 +81,20 @@ pub fn render_png(
     png: &PngOptions,
     write: impl FnOnce(&[u8]) -> std::io::Result<()>,
 ) -> Result<Drawn, Error> {
-    let mut drawn = render_pngs(vec![(link.clone(), options)], png, write)?;
+    let mut drawn = render_pngs(vec![(link.clone(), options)], png, |_| Ok(()), write)?;
     Ok(drawn.swap_remove(0))
 }
 
 /// The same for several scopes, one above the other, each with an equal part of the height. They share one time axis if the
-/// streams' times are related.
+/// streams' times are related. `check` gets the streams once they are known; its error is one line for a person.
 ///
 /// # Errors
-/// As for [`render_png`]; [`Error::NothingArrived`] if no scope received anything, or `models` is empty.
+/// As for [`render_png`]; [`Error::NothingArrived`] if no scope received anything, or `models` is empty; [`Error::Refused`]
+/// by `check`.
 pub fn render_pngs(
     scopes: Vec<(ScopeLink, ViewOptions)>,
     png: &PngOptions,
+    check: impl FnOnce(&[StreamInfo]) -> Result<(), String>,
     write: impl FnOnce(&[u8]) -> std::io::Result<()>,
 ) -> Result<Vec<Drawn>, Error> {
     let height = png.height.checked_div(scopes.len() as u32).unwrap_or(png.height);
@@ -108,7 +110,7 @@ pub fn render_pngs(
     let mut models: Vec<ViewModel> = scopes.into_iter().map(model).collect();
     let mut models: Vec<&mut ViewModel> = models.iter_mut().collect();
     let mut common = CommonTime::default();
-    wait_for_pictures(&mut models, &mut common, png)?;
+    wait_for_pictures(&mut models, &mut common, png, check)?;
     common.stay(&mut models);
     models.iter_mut().for_each(|model| analyse(model, png.width, 0));
     // All plots begin at the same x, beside the longest label.
@@ -139,7 +141,9 @@ fn wait_for_pictures(
     models: &mut [&mut ViewModel],
     common: &mut CommonTime,
     png: &PngOptions,
+    check: impl FnOnce(&[StreamInfo]) -> Result<(), String>,
 ) -> Result<(), Error> {
+    let mut check = Some(check);
     let begun = Instant::now();
     let mut first_seen: Vec<Option<Instant>> = vec![None; models.len()];
     let columns = raster::plot_columns(png.width);
@@ -157,6 +161,10 @@ fn wait_for_pictures(
                     0 => picture.is_ended || begun.elapsed() >= png.wait,
                     _ => is_reached(picture, first_seen.get_or_insert_with(Instant::now).elapsed(), png),
                 };
+        }
+        let streams: Vec<_> = models.iter().filter_map(|model| model.seen.picture.stream).collect();
+        if let Some(check) = check.take_if(|_| is_done || streams.len() == models.len()) {
+            check(&streams).map_err(|why| Error::Refused { why })?;
         }
         if is_done {
             break;

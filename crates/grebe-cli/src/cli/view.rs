@@ -154,7 +154,9 @@ impl RemoteOptions {
 
 /// Channels to show, and their names and units.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Channels (comma-separated values, one per channel)")]
+#[command(
+    next_help_heading = "Channels (comma-separated values, one per channel; a single unit, scale or offset for all)"
+)]
 pub(crate) struct Channels {
     /// Channels to show: 1,3-8 [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = units::channels)]

@@ -280,19 +280,18 @@ fn channels_that_no_stream_has_are_an_error() {
     let (ecg, png) = (ecg.to_str().unwrap(), png.to_str().unwrap());
     for (option, said) in [
         (["--channels", "2-9"], "--channels 9: there is 1 channel\n"),
-        (
-            ["--trigger-channel", "2"],
-            "--trigger-channel 2: there is 1 channel, and the last of them triggers",
-        ),
+        (["--trigger-channel", "2"], "--trigger-channel 2: there is 1 channel\n"),
     ] {
-        let output = run(&[&["view", ecg, "--png", png], &option[..]].concat());
+        let output = run(&[&["view", ecg, "--png", png, "--json"], &option[..]].concat());
         assert!(
             output.status.code() == Some(2) && text(&output.stderr).contains(said),
             "{}",
             text(&output.stderr)
         );
+        assert!(output.stdout.is_empty() && !fs::exists(png).unwrap(), "nothing is written");
         let two = run(&["view", ecg, "--png", png, option[0], "1"]);
         assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
+        fs::remove_file(png).unwrap();
     }
 }
 

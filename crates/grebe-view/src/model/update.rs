@@ -12,6 +12,7 @@ use super::view_model::ViewModel;
 use crate::data::lane::LaneId;
 use crate::data::status::SourceStatus;
 use crate::data::trigger::{TriggerKind, TriggerView};
+use crate::model::channel::ChannelSetup;
 
 impl ViewModel {
     /// Takes the newest picture; returns whether anything visible has changed.
@@ -51,6 +52,7 @@ impl ViewModel {
             if is_other {
                 self.say(format!("another stream began: {}", hud::stream_text(&self.seen.picture)));
             }
+            self.forget_other_channels();
             self.zoom_to_band();
             self.take_initial_box();
             self.place_markers(false);
@@ -58,6 +60,16 @@ impl ViewModel {
             self.seen.count_measurements();
         }
         is_new
+    }
+
+    /// Drops the options of channels that the stream does not have, once it is known.
+    fn forget_other_channels(&mut self) {
+        let Some(stream) = self.seen.picture.stream else { return };
+        let given = &mut self.options.initial.channels;
+        for channel in stream.channels..given.len() {
+            *self.controls.lanes.channel_mut(channel) = ChannelSetup::default();
+        }
+        given.truncate(stream.channels);
     }
 
     /// Updates the texts around the picture; returns whether anything visible changed.

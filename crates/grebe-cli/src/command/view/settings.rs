@@ -7,23 +7,44 @@ use grebe_view::{ChannelSetup, InitialView, LaneMask, MarkerPlaces, Part, PngOpt
 
 use crate::cli::{self, View};
 use crate::ending::Usage;
-use crate::show::Surface;
+use crate::show::{Check, Surface};
 
 /// The surface to draw on. `is_read`: files are read up to the shown position, and a picture is drawn at the end.
 pub(super) fn surface(options: &View, is_read: bool) -> Surface {
     let wait = |usual| if is_read { WHOLE_FILE } else { options.after.unwrap_or(usual) };
     match &options.png {
-        Some(path) => Surface::Png(PngOptions {
-            width: options.size.0,
-            height: options.size.1,
-            after: wait(AFTER),
-            settle: wait(INCOMING),
-            measure: options.json,
-            ..PngOptions::new(path)
-        }),
+        Some(path) => {
+            let png = PngOptions {
+                width: options.size.0,
+                height: options.size.1,
+                after: wait(AFTER),
+                settle: wait(INCOMING),
+                measure: options.json,
+                ..PngOptions::new(path)
+            };
+            Surface::Png(png, check(options))
+        }
         None if options.term => Surface::Terminal,
         None => Surface::Window,
     }
+}
+
+/// Refuses options for channels that no stream has.
+fn check(options: &View) -> Check {
+    let last = options.channels.channels.iter().map(|range| usize::from(*range.end())).max();
+    let lane = options.trigger.lane.filter(|lane| lane.part != Part::Math);
+    Box::new(move |streams| {
+        let Some(most) = streams.iter().map(|stream| stream.channels).max() else { return Ok(()) };
+        let has = match most {
+            1 => "there is 1 channel".to_owned(),
+            most => format!("there are {most} channels"),
+        };
+        match (last.filter(|&last| last > most), lane.filter(|lane| lane.channel >= most)) {
+            (Some(last), _) => Err(format!("--channels {last}: {has}")),
+            (None, Some(lane)) => Err(format!("--trigger-channel {lane}: {has}")),
+            (None, None) => Ok(()),
+        }
+    })
 }
 
 /// The view to begin with, as the options say.
@@ -52,25 +73,31 @@ pub(super) fn initial(options: &View) -> Result<InitialView> {
     })
 }
 
-/// Settings of the channels.
+/// Settings of the channels. A single unit, scale or offset is that of all.
 pub(in crate::command) fn setups(labels: &cli::ChannelLabels) -> Result<Vec<ChannelSetup>> {
     let cli::ChannelLabels { names, units, scale, offset } = labels;
-    let count = names.len().max(units.len()).max(scale.len()).max(offset.len());
-    if count > 255 {
+    let counts = [names.len(), units.len(), scale.len(), offset.len()];
+    let is_for_all = counts[1..].contains(&1);
+    let count = counts.into_iter().max().unwrap_or(0).max(if is_for_all { CHANNELS_MAX } else { 0 });
+    if count > CHANNELS_MAX {
         return Err(Usage(format!("settings for {count} channels: give at most 255")).into());
     }
     if scale.contains(&0.0) {
         return Err(Usage("--scale 0 is invalid: give units per count".into()).into());
     }
-    let text = |list: &[String], channel: usize| list.get(channel).cloned().unwrap_or_default();
     let setup = |channel| ChannelSetup {
-        name: text(names, channel),
-        unit: text(units, channel),
-        scale: scale.get(channel).copied().unwrap_or(1.0),
-        offset: offset.get(channel).copied().unwrap_or(0.0),
+        name: names.get(channel).cloned().unwrap_or_default(),
+        unit: of_channel(units, channel).cloned().unwrap_or_default(),
+        scale: of_channel(scale, channel).copied().unwrap_or(1.0),
+        offset: of_channel(offset, channel).copied().unwrap_or(0.0),
         ..ChannelSetup::default()
     };
     Ok((0..count).map(setup).collect())
+}
+
+/// The value of a channel; a single value is that of all.
+fn of_channel<T>(values: &[T], channel: usize) -> Option<&T> {
+    if let [one] = values { Some(one) } else { values.get(channel) }
 }
 
 /// Lanes to show, if limited.
@@ -90,6 +117,7 @@ fn lanes(channels: &cli::Channels) -> Result<Option<LaneMask>> {
     Ok(Some(mask))
 }
 
+const CHANNELS_MAX: usize = 255;
 const AFTER: Duration = Duration::from_secs(2);
 /// Timeout of a picture for samples that are still being copied, or come from another host.
 const INCOMING: Duration = Duration::from_secs(60);
