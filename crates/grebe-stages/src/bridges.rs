@@ -258,6 +258,10 @@ pub fn open_sink(
     notify: &mut dyn FnMut(Notice),
 ) -> Result<OpenSink, Error> {
     uri.check(End::Sink)?;
+    if let Some((format, channels)) = options.stream {
+        let taken = each!(uri, it => it.takes(Some(format), Some(channels)));
+        taken.map_err(|what| grebe_process::Error::Takes { what })?;
+    }
     let datagram_bytes = options.transport.datagram_bytes_to(uri)?;
     let sink = each!(uri, it => it.open_sink(options, notify))?;
     Ok(OpenSink { datagram_bytes, ..sink })

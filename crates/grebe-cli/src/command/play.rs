@@ -46,13 +46,13 @@ fn to_one(options: &Play) -> Result<Ending> {
         // The device sets the pace.
         from.speed = None;
     }
-    let to_options = sink_options(&from);
     // Opens the files before a socket.
     let mut files = opened(options)?;
     let file = match files.len() {
         1 => files.remove(0),
         _ => SampleFile::side_by_side(files, options.align)?,
     };
+    let to_options = sink_options(&from, Some(&file).filter(|_| options.sound.demodulate.is_none()));
     let source = open_file(file, &from, &mut print_notice)?;
     let sound = demodulator(&options.sound)?;
     let (sink, announcer) = destination.open(&to_options, &mut print_notice)?;
@@ -106,12 +106,15 @@ fn to_each(options: &Play, to: &[Uri]) -> Result<Ending> {
         return Err(Usage(what.to_owned()).into());
     }
     let from = source_options(options, to)?;
-    let to_options = sink_options(&from);
-    let sources = open_in_step(opened(options)?, options.align, &from, &mut print_notice)?;
+    let files = opened(options)?;
+    let to_options: Vec<_> = files.iter().map(|file| sink_options(&from, Some(file))).collect();
+    let sources = open_in_step(files, options.align, &from, &mut print_notice)?;
     let mut graph = Graph::new();
     let mut senders = Vec::new();
-    for (number, (OpenSource { stage, .. }, to)) in (1..).zip(sources.into_iter().zip(to)) {
-        let sink = open_sink(to, &to_options, &mut print_notice)?;
+    for (number, ((OpenSource { stage, .. }, to), options)) in
+        (1..).zip(sources.into_iter().zip(to).zip(&to_options))
+    {
+        let sink = open_sink(to, options, &mut print_notice)?;
         let sender = format!("sender {number}");
         let player = graph.add_boxed(format!("player {number}"), stage);
         let sink = graph.add_boxed(sender.clone(), sink.stage);
@@ -150,9 +153,11 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
     })
 }
 
-fn sink_options(from: &SourceOptions) -> SinkOptions {
+/// Options for what is sent: the samples of `file`, if they are not changed.
+fn sink_options(from: &SourceOptions, file: Option<&SampleFile>) -> SinkOptions {
     SinkOptions {
         transport: from.transport.clone(),
+        stream: file.map(|file| (file.format(), file.channels() as u32)),
         producer: "play".to_owned(),
         cancel: interrupt::cancel(),
         ..SinkOptions::default()

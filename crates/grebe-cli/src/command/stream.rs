@@ -29,6 +29,7 @@ pub(crate) fn sg(options: &Sg) -> Result<Ending> {
     let to = SinkOptions {
         transport: transport.clone(),
         lends_pool: true,
+        stream: Some((options.format.0, u32::from(options.channels))),
         producer: "sg".to_owned(),
         cancel: interrupt::cancel(),
         ..SinkOptions::default()

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::support::{data, finish, grebe, listening, run, text};
+use crate::support::{data, example, finish, grebe, listening, run, text};
 use grebe::recording::SampleFile;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn a_recording_is_played_to_clients_of_rtl_tcp() {
     let recording = SampleFile::open(&to).unwrap();
     let description = recording.description(0).unwrap();
     assert_eq!((description.centre_frequency_hz, description.gain_db), (Some(433.92e6), Some(20.7)));
-    assert_eq!(recording.sample_rate_hz(), 2.4e6);
+    assert_eq!(recording.rate_hz(), Some(2.4e6));
 }
 
 #[cfg(unix)]
@@ -136,10 +136,16 @@ fn a_server_other_than_rtl_tcp_is_an_error() {
     web.join().unwrap().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("does not send RTL0"), "{}", text(&output.stderr));
+    let ecg = example("ecg.sigmf-meta");
     for (arguments, says) in [
         (&["record", "rtl_tcp://127.0.0.1:1", "x.sigmf-meta"][..], "cannot connect to rtl_tcp://127.0.0.1:1"),
         (&["record", "rtl_tcp://127.0.0.1:1?listen", "x.sigmf-meta"], "which makes it a server"),
-        (&["sg", "--to", "rtl_tcp://127.0.0.1:0?wait=0", "--samples", "1k"], "rtl_tcp carries cu8 in one"),
+        // Refused at once, without a client.
+        (&["sg", "--to", "rtl_tcp://127.0.0.1:0", "--samples", "1k"], "rtl_tcp carries cu8 in one"),
+        (
+            &["play", ecg.to_str().unwrap(), "--to", "rtl_tcp://127.0.0.1:0"],
+            "the stream is 1 x i16, but rtl_tcp",
+        ),
     ] {
         let output = run(arguments);
         assert_ne!(output.status.code(), Some(0));

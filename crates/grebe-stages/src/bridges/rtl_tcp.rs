@@ -66,11 +66,11 @@ impl Scheme for RtlTcp {
         Samples { channels: Some(1), format: Some(SampleFormat::Cu8), rate_hz }
     }
 
-    fn takes(&self, format: Option<SampleFormat>, _: Option<u32>) -> Result<(), String> {
-        match format {
-            None | Some(SampleFormat::Cu8) => Ok(()),
-            Some(format) => Err(format!(
-                "rtl_tcp carries cu8, but the input is {format}: put a stage convert before it, or run grebe convert on a recording first"
+    fn takes(&self, format: Option<SampleFormat>, channels: Option<u32>) -> Result<(), String> {
+        match (format.unwrap_or(SampleFormat::Cu8), channels.unwrap_or(1)) {
+            (SampleFormat::Cu8, 1) => Ok(()),
+            (format, channels) => Err(format!(
+                "the stream is {channels} x {format}, but rtl_tcp carries cu8 in one: put a stage convert or select before it, or run grebe convert on a recording first"
             )),
         }
     }

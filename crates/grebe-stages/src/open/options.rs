@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use grebe_frame::BatchPool;
+use grebe_frame::{BatchPool, SampleFormat};
 use grebe_recording::RecordOptions;
 use grebe_ring::Cancel;
 use grebe_shm::Policy;
@@ -78,6 +78,8 @@ pub struct SinkOptions {
     /// Receives the commands of an `rtl_tcp` server's clients: the tuner of the stream's receiver
     /// ([`OpenSource::tuner`](crate::OpenSource::tuner)).
     pub tuner: Option<Tuner>,
+    /// Format and channels of the stream, if known: a sink that does not carry them is refused before it opens.
+    pub stream: Option<(SampleFormat, u32)>,
     /// Name of this command in announcements.
     pub producer: String,
     /// URIs by which other hosts can read an announced stream, beside Zenoh.

@@ -5,13 +5,14 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use grebe_flow::{Context, Counters, Inputs, Outcome, Outputs, Stage, StageResult};
-use grebe_frame::{Batch, Header, SampleFormat};
+use grebe_frame::Batch;
 use grebe_ring::Cancel;
 
 use crate::bridges::rtl_tcp::uri::{CLIENTS_MAX, RtlTcp};
 use crate::bridges::rtl_tcp::wire::{Command, Hello, R820T_GAINS};
 use crate::error::Error;
 use crate::open::Notify;
+use crate::scheme::Scheme as _;
 use crate::session::Gaps;
 use crate::transport::{Connector, Outlet, drain};
 use crate::tuner::Tuner;
@@ -23,6 +24,7 @@ use crate::tuner::Tuner;
 /// stream.
 #[derive(Debug)]
 pub(crate) struct RtlTcpServer {
+    rtl: RtlTcp,
     listener: TcpListener,
     clients: Vec<Client>,
     tuner: Option<Tuner>,
@@ -52,6 +54,7 @@ impl RtlTcpServer {
         notify: Notify<'_>,
     ) -> Result<Self, Error> {
         let mut server = Self {
+            rtl: rtl.clone(),
             listener: Connector::bind("rtl_tcp", rtl.at.clone(), notify)?,
             clients: Vec::new(),
             tuner,
@@ -113,13 +116,8 @@ impl RtlTcpServer {
         self.bytes.clear();
         for frame in batch.frames() {
             let header = frame.header();
-            let Header { format, channel_count, .. } = header;
-            if (format, channel_count) != (SampleFormat::Cu8, 1) {
-                let what = format!(
-                    "the stream is {format} in {channel_count} channels, but rtl_tcp carries cu8 in one: put a stage convert or select before it, or run grebe convert on a recording first"
-                );
-                return Err(grebe_process::Error::Takes { what }.into());
-            }
+            let taken = self.rtl.takes(Some(header.format), Some(header.channel_count));
+            taken.map_err(|what| grebe_process::Error::Takes { what })?;
             self.counters.unmarked_gap_samples.add(self.gaps.before(&header));
             self.bytes.extend_from_slice(frame.channel_bytes(0).unwrap_or_default());
         }
