@@ -16,6 +16,8 @@ mod resampler;
 
 use std::sync::Arc;
 
+use grebe_scope::Engineering;
+
 use crate::error::Error;
 use crate::grid::Grid;
 
@@ -74,21 +76,26 @@ impl Band {
         }
         if !(bandwidth_hz > 0.0 && bandwidth_hz.is_finite() && centre_hz.is_finite()) {
             return wrong(format!(
-                "a band of {bandwidth_hz} Hz around {centre_hz} Hz: give a bandwidth above 0 Hz"
+                "a band of {} around {}: give a bandwidth above 0 Hz",
+                hertz(bandwidth_hz),
+                hertz(centre_hz)
             ));
         }
         let (low_hz, high_hz) = (if is_complex { -input_hz / 2.0 } else { 0.0 }, input_hz / 2.0);
         let (from_hz, to_hz) = (centre_hz - bandwidth_hz / 2.0, centre_hz + bandwidth_hz / 2.0);
         let slack_hz = input_hz * 1e-9;
         if from_hz < low_hz - slack_hz || to_hz > high_hz + slack_hz {
+            let [from, to, low, high] = [from_hz, to_hz, low_hz, high_hz].map(hertz);
             return wrong(format!(
-                "the band from {from_hz} to {to_hz} Hz lies outside the signal's, which is from {low_hz} to {high_hz} Hz"
+                "the band from {from} to {to} lies outside the signal's, which is from {low} to {high}"
             ));
         }
         if is_complex && bandwidth_hz * NARROWEST > input_hz {
             return wrong(format!(
-                "a band of {bandwidth_hz} Hz is nearly all of {input_hz} samples per second: give at most {} Hz",
-                (input_hz / NARROWEST).floor()
+                "a band of {} is nearly all of {}: give at most {}",
+                hertz(bandwidth_hz),
+                per_second(input_hz),
+                hertz((input_hz / NARROWEST).floor())
             ));
         }
         let factor = (input_hz / (bandwidth_hz * KEPT_INVERSE) * (1.0 + 1e-12)).floor().max(1.0);
@@ -96,8 +103,10 @@ impl Band {
             None => (input_hz / factor, Grid::every(factor as u64)),
             Some(rate_hz) if rate_hz < bandwidth_hz * NARROWEST * (1.0 - 1e-12) => {
                 return wrong(format!(
-                    "a rate of {rate_hz} Hz holds no band of {bandwidth_hz} Hz: give at least {} Hz",
-                    (bandwidth_hz * NARROWEST).ceil()
+                    "a rate of {} holds no band of {}: give at least {}",
+                    per_second(rate_hz),
+                    hertz(bandwidth_hz),
+                    per_second((bandwidth_hz * NARROWEST).ceil())
                 ));
             }
             Some(rate_hz) => {
@@ -112,11 +121,21 @@ impl Band {
         let filter = BandFilter { input_hz, is_complex, band: self, rate_hz, grid, stop_hz, length, step };
         if filter.low_pass().reach > REACH_MAX {
             return wrong(format!(
-                "a band of {bandwidth_hz} Hz is too narrow for {input_hz} samples per second: cut a wider one first"
+                "a band of {} is too narrow for {}: cut a wider one first",
+                hertz(bandwidth_hz),
+                per_second(input_hz)
             ));
         }
         Ok(filter)
     }
+}
+
+fn hertz(hertz: f64) -> Engineering<'static> {
+    Engineering::new(hertz, "Hz").digits(12)
+}
+
+fn per_second(rate_hz: f64) -> Engineering<'static> {
+    Engineering::new(rate_hz, "S/s").digits(12)
 }
 
 impl BandFilter {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use grebe_process::{Band, BandFilter, Conversion, Cutter};
 use grebe_ring::Cancel;
+use grebe_scope::Engineering;
 
 use self::output::Output;
 use self::signal::Signal;
@@ -198,9 +199,9 @@ impl BandCut {
         let is_complex = self.signal.files[0].format().is_complex();
         let filter = band.of(self.rate_hz, is_complex).map_err(|error| match tuned_hz {
             Some(tuned_hz) => {
-                let what = format!(
-                    "{error} (frequencies are those on the air: the recording's centre is {tuned_hz} Hz)"
-                );
+                let tuned = Engineering::new(tuned_hz, "Hz").digits(12);
+                let what =
+                    format!("{error} (frequencies are those on the air: the recording's centre is {tuned})");
                 Error::Process(ProcessError::Takes { what })
             }
             None => Error::Process(error),

@@ -193,10 +193,7 @@ fn a_receiver_that_is_tuned_elsewhere_for_a_while_leaves_a_gap() {
     let refused =
         |wanted| cut(std::slice::from_ref(&wide), vec![wanted], folder.path()).unwrap_err().to_string();
     let said = refused(wanted(0, 10_000, 10e3, 40e3));
-    assert!(
-        said.contains("lies outside") && said.contains("the recording's centre is 100000000 Hz"),
-        "{said}"
-    );
+    assert!(said.contains("lies outside") && said.contains("the recording's centre is 100 MHz"), "{said}");
     assert!(refused(wanted(60_000, 10, 100e6, 40e3)).contains("before the end"));
     assert!(refused(wanted(0, 0, 100e6, 40e3)).contains("shorter than a sample"));
     assert!(
@@ -222,7 +219,7 @@ proptest! {
         prop_assert_eq!(file.rate_hz(), Some(done[0].rate_hz));
         for segment in file.segments() {
             let began = segment.recorded_at.unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-            let index = Duration::from_secs_f64(segment.first_sample_index as f64 / file.sample_rate_hz());
+            let index = Duration::from_secs_f64(segment.first_sample_index as f64 / file.rate_hz().unwrap());
             let expected = Duration::from_secs(1_000) + Duration::from_micros(5) + start + index;
             prop_assert!(began.abs_diff(expected) <= Duration::from_nanos(2), "{:?} {:?}", began, expected);
         }

@@ -85,7 +85,7 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
     assert!(loud.len() == 2_500 && loud.iter().all(|it| (it - 0.5).abs() < 2e-3), "{}", loud.len());
     assert!(!quiet.is_empty() && quiet.iter().all(|it| *it < 1e-4));
     for (arguments, says) in [
-        (&["--center", "60k", "--bandwidth", "20k"][..], "the recording's centre is 100000000 Hz"),
+        (&["--center", "60k", "--bandwidth", "20k"][..], "the recording's centre is 100 MHz"),
         (&["--center", "100M"], "add --bandwidth"),
         (&["--bandwidth", "20k"], "add --center"),
         (&["--rate", "20k"], "--rate belongs to a band"),
