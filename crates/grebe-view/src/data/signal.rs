@@ -32,7 +32,8 @@ pub struct SignalMeasurements {
     pub channel_snr_db: Option<f64>,
     /// Purity of the highest tone of the whole spectrum, with nine harmonics; `None` if the rest is stronger.
     pub tone: Option<ToneQuality>,
-    /// Samples used for the spectrum: the newest held samples of the window, of a live stream at most 262,144.
+    /// Samples measured: the newest held samples of the window, of a live stream at most 262,144. Infinite and NaN ones do not
+    /// count.
     pub samples: u64,
 }
 
@@ -142,7 +143,8 @@ impl<K: Kind> SignalSamples<K> {
         size: usize,
     ) -> SignalMeasurements {
         let full_scale = tracks.full_scale();
-        let samples = self.first.samples.len();
+        let mut power = PowerStats::default();
+        power.add(&self.first.samples, &self.q.samples);
         let mut measured = SignalMeasurements {
             channel,
             power_dbfs: None,
@@ -152,10 +154,8 @@ impl<K: Kind> SignalSamples<K> {
             occupied: None,
             channel_snr_db: None,
             tone: None,
-            samples: samples as u64,
+            samples: power.count(),
         };
-        let mut power = PowerStats::default();
-        power.add(&self.first.samples, &self.q.samples);
         // The mean power of a real tone is half the square of its amplitude.
         let tone = if tracks.format().is_complex() { full_scale } else { full_scale / 2f64.sqrt() };
         measured.power_dbfs = power.mean_dbfs(tone);

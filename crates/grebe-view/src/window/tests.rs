@@ -283,6 +283,17 @@ fn lanes_stay_high_enough_to_be_read_and_scroll() {
 }
 
 #[test]
+fn a_waterfall_is_no_wider_than_a_texture_can_be() {
+    let mut harness = dark();
+    harness.set_size(egui::vec2(3000.0, 600.0));
+    harness.input_mut().max_texture_side = Some(1024);
+    press(&mut harness, "w");
+    harness.run();
+    let (key, texture) = harness.state().waterfall.as_ref().unwrap();
+    assert_eq!((key.size.0, texture.size()[0]), (1024, 1024), "the pane is wider");
+}
+
+#[test]
 fn the_spectrum_names_the_tone_and_zooms() {
     let mut harness = dark();
     harness.get_by_label("spectrum").click();

@@ -162,6 +162,29 @@ fn real_samples_have_their_power_too_and_a_box_beside_all_samples_has_none() {
 }
 
 #[test]
+fn samples_that_are_no_numbers_do_not_count_in_a_box() {
+    let tone = |index: u64| (0.1 * index as f64).fract() * TAU;
+    let mut core = ScopeCore::new(64 << 20);
+    for first in (0..200_000).step_by(1000) {
+        let value = |index: u64| match index {
+            50_000 => Complex { re: f32::NAN, im: 0.0 },
+            90_001 => Complex { re: 0.0, im: f32::INFINITY },
+            _ => Complex { re: 0.1 * tone(index).cos() as f32, im: 0.1 * tone(index).sin() as f32 },
+        };
+        core.ingest(&complex_batch(first, 1, 1000, 1e6, value), 1).unwrap();
+    }
+    let RegionMeasurements { signal, peak, .. } = measured(&mut core, 40_000..100_000, (0.09, 0.11), 1);
+    assert_eq!(signal.samples, 59_998);
+    assert_near(signal.power_dbfs, -20.0, 0.01);
+    assert_near(signal.peak_to_average_db, 0.0, 0.01);
+    assert_near(signal.channel_power_dbfs, -20.0, 0.02);
+    assert_near(peak.map(|(_, dbfs)| dbfs), -20.0, 0.02);
+    // Nothing but such samples.
+    let none = measured(&mut core, 50_000..50_001, (0.09, 0.11), 2);
+    assert_eq!((none.signal.samples, none.signal.power_dbfs, none.peak), (0, None, None));
+}
+
+#[test]
 fn a_growing_box_is_measured_again_and_one_that_is_gone_keeps_its_numbers() {
     let mut core = ScopeCore::new(1 << 20);
     let feed = |core: &mut ScopeCore, blocks: Range<u64>| {
