@@ -40,7 +40,7 @@ impl Recording {
             format: file.format(),
             channels: file.channels(),
             len_samples: file.len_samples(),
-            rate_hz: file.sample_rate_hz(),
+            rate_hz: file.rate_hz().unwrap_or(0.0),
             file: Mutex::new(file),
             path,
         })

@@ -62,7 +62,7 @@ impl BandCut {
     /// [`Error::Process`] for a box outside the recording, or a rate that does not hold it; the message says what to
     /// give.
     pub fn new(files: Vec<SampleFile>, boxes: Vec<CutBox>) -> Result<Self, Error> {
-        let rate_hz = files.first().map_or(0.0, SampleFile::sample_rate_hz);
+        let rate_hz = files.first().and_then(SampleFile::rate_hz).unwrap_or(0.0);
         let signal = Signal::new(files);
         let all = signal.len_samples();
         let setting =

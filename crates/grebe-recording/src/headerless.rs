@@ -188,7 +188,7 @@ mod tests {
         let (_folder, path) = file("x.CU8", &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
         let mut opened = SampleFile::open(with(&path, "?rate=2.4M&channels=2&frequency=433.92M")).unwrap();
         assert_eq!((opened.format(), opened.channels(), opened.len_samples()), (SampleFormat::Cu8, 2, 2));
-        assert_eq!(opened.sample_rate_hz(), 2.4e6);
+        assert_eq!(opened.rate_hz(), Some(2.4e6));
         assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
         assert_eq!(opened.notes(), ["the file ends within a sample: its last 1 bytes of 4 are ignored"]);
         let block = opened.block(0, 2).unwrap();
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(block.channel::<Complex<u8>>(1).unwrap().as_ref(), [sample(3, 4), sample(7, 8)]);
 
         let plain = SampleFile::open(&path).unwrap();
-        assert_eq!((plain.sample_rate_hz(), plain.notes().len()), (0.0, 2));
+        assert_eq!((plain.rate_hz(), plain.notes().len()), (None, 2));
         assert!(plain.notes()[1].ends_with("x.CU8?rate=2.4M&channels=1'"), "{:?}", plain.notes());
         let given = SampleFile::open(with(&path, "?format=i8&rate=1")).unwrap();
         assert_eq!((given.format(), given.len_samples()), (SampleFormat::I8, 9));
@@ -280,21 +280,21 @@ mod tests {
     fn names_of_receivers_say_what_the_samples_are_and_a_query_says_otherwise() {
         let (_folder, path) = file("gqrx_20220321_213549_434000000_1200000_fc.raw", &[0; 16]);
         let opened = SampleFile::open(&path).unwrap();
-        assert_eq!((opened.format(), opened.sample_rate_hz()), (SampleFormat::Cf32, 1.2e6));
+        assert_eq!((opened.format(), opened.rate_hz()), (SampleFormat::Cf32, Some(1.2e6)));
         assert_eq!(opened.description(0).unwrap().centre_frequency_hz, Some(434e6));
         assert_eq!(opened.time_at(0), grebe_frame::utc_time("2022-03-21T21:35:49Z"));
         assert!(opened.notes()[0].contains("1200000 S/s, 434000000 Hz, 2022-03-21T21:35:49Z (taken as UTC)"));
         let asked = SampleFile::open(with(&path, "?rate=48k&format=ci16")).unwrap();
         assert_eq!(
-            (asked.format(), asked.sample_rate_hz(), asked.len_samples()),
-            (SampleFormat::Ci16, 48e3, 4)
+            (asked.format(), asked.rate_hz(), asked.len_samples()),
+            (SampleFormat::Ci16, Some(48e3), 4)
         );
 
         let (folder, path) = file("BBD_0001.C16", &[0; 16]);
         let text = "sample_rate=500000\ncenter_frequency=433920000\n";
         std::fs::write(folder.path().join("BBD_0001.TXT"), text).unwrap();
         let opened = SampleFile::open(&path).unwrap();
-        assert_eq!((opened.format(), opened.sample_rate_hz()), (SampleFormat::Ci16, 500e3));
+        assert_eq!((opened.format(), opened.rate_hz()), (SampleFormat::Ci16, Some(500e3)));
         assert!(
             opened.notes()[0].contains("BBD_0001.TXT says 500000 S/s, 433920000 Hz"),
             "{:?}",
@@ -327,7 +327,7 @@ mod tests {
             let notes = SampleFile::open(&typed).unwrap().notes().to_vec();
             assert_eq!(notes, [format!("{missing}, as in '{said}'")]);
             let opened = SampleFile::open(said).unwrap();
-            assert!(opened.sample_rate_hz() > 0.0 && opened.notes().is_empty(), "{:?}", opened.notes());
+            assert!(opened.rate_hz().is_some() && opened.notes().is_empty(), "{:?}", opened.notes());
         }
     }
 

@@ -324,7 +324,7 @@ mod tests {
         let block = major.block(0, 2).unwrap();
         assert_eq!(block.channel::<i16>(0).unwrap().as_ref(), [1, 2]);
         assert_eq!(block.channel::<i16>(1).unwrap().as_ref(), [3, 4]);
-        assert_eq!(major.sample_rate_hz(), 8e3);
+        assert_eq!(major.rate_hz(), Some(8e3));
         let wide = save("{'descr': '>u2', 'fortran_order': False, 'shape': (1, 2), }", &[255, 1, 0, 2]);
         let mut wide = wide.unwrap();
         let block = wide.block(0, 1).unwrap();

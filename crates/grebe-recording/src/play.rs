@@ -79,7 +79,7 @@ impl FileSource {
         let (labels, note) = Labels::of(&file);
         let next_index = file.segments().first().map_or(0, |segment| segment.first_sample_index);
         // Played faster, a block of 10 ms holds more samples.
-        let rate_hz = options.speed.map_or(0.0, |speed| file.sample_rate_hz() * speed);
+        let rate_hz = options.speed.zip(file.rate_hz()).map_or(0.0, |(speed, rate_hz)| rate_hz * speed);
         let bytes = options.datagram_bytes.min(CHUNK_BYTES);
         let source = Self {
             block_samples: u64::from(block_length(bytes, file.channels(), file.format(), rate_hz)),
@@ -169,7 +169,7 @@ impl FileSource {
         }
         let (earlier, later) = (expected.time.min(recorded.time), expected.time.max(recorded.time));
         let apart = later.duration_since(earlier).unwrap_or_default();
-        apart <= DIGIT.max(Duration::from_secs_f64(0.5 / self.file.sample_rate_hz().max(1.0)))
+        apart <= DIGIT.max(Duration::from_secs_f64(0.5 / self.file.rate_hz().unwrap_or(0.0).max(1.0)))
     }
 
     /// When a sample of the stream was made.
@@ -181,7 +181,7 @@ impl FileSource {
             recorded_axis: recorded.axis,
             ..Description::default()
         };
-        let header = Header { sample_rate_hz: self.file.sample_rate_hz(), ..Header::default() };
+        let header = Header { sample_rate_hz: self.file.rate_hz().unwrap_or(0.0), ..Header::default() };
         let axis = said.axis_time_of(&header, index);
         Some(RecordedAt { time: said.time_of(&header, index)?, axis, ..recorded })
     }
@@ -263,7 +263,7 @@ impl FileSource {
             channel_count: self.file.channels() as u32,
             format: self.file.format(),
             block_length_samples: block_samples,
-            sample_rate_hz: self.file.sample_rate_hz(),
+            sample_rate_hz: self.file.rate_hz().unwrap_or(0.0),
             sg_drops_total: self.gaps_samples,
             first_sample_index: self.next_index,
         }
@@ -304,7 +304,8 @@ impl Stage for FileSource {
         if self.samples_left() == 0 || self.position >= self.file.len_samples() && !self.rewind() {
             return Ok(Outcome::End);
         }
-        let rate_hz = self.options.speed.map_or(0.0, |speed| self.file.sample_rate_hz() * speed);
+        let rate_hz =
+            self.options.speed.zip(self.file.rate_hz()).map_or(0.0, |(speed, rate_hz)| rate_hz * speed);
         let due = self.due_sample();
         let next = due + self.next_block();
         let left = match self.schedule {

@@ -49,7 +49,7 @@ impl SampleFile {
         let segment = segments[number];
         let within = position - segment.position;
         let said = self.description(position).map(|description| (**description).clone()).unwrap_or_default();
-        let since = (self.sample_rate_hz() > 0.0).then(|| within as f64 / self.sample_rate_hz());
+        let since = self.rate_hz().map(|rate_hz| within as f64 / rate_hz);
         let recorded = segment.recorded().zip(since);
         Description {
             first_sample_index: segment.first_sample_index + within,

@@ -225,11 +225,6 @@ impl SampleFile {
         Some(self.sample_rate_hz).filter(|&rate_hz| rate_hz > 0.0)
     }
 
-    /// [`rate_hz`](Self::rate_hz) as the header of a frame has it: 0 if unknown.
-    pub fn sample_rate_hz(&self) -> f64 {
-        self.sample_rate_hz
-    }
-
     /// Channels, 1 to 255.
     pub fn channels(&self) -> usize {
         self.channels

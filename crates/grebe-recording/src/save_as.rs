@@ -100,7 +100,7 @@ impl SampleFile {
 
     /// Writes lines, whose times show where samples are missing.
     fn csv(&self, to: &Path, options: &SaveOptions) -> Result<(Coding, Vec<u8>), Error> {
-        let rate_hz = options.times.then(|| self.sample_rate_hz());
+        let rate_hz = options.times.then(|| self.rate_hz().unwrap_or(0.0));
         let refused = |what: &str| Err(Error::Field { path: to.into(), what: what.to_owned() });
         if path_query::split(to).1.is_some() {
             return refused(FOR_READERS);
@@ -133,7 +133,7 @@ impl SampleFile {
         let settings = SigmfSettings {
             format: self.format(),
             channels: self.channels(),
-            sample_rate_hz: self.sample_rate_hz(),
+            sample_rate_hz: self.rate_hz().unwrap_or(0.0),
             overwrite: options.overwrite,
             ..SigmfSettings::default()
         };
@@ -197,7 +197,7 @@ impl SampleFile {
                 "a WAV cannot hold samples of {format}: convert them (--format {wider}), or write NAME.sigmf-meta or NAME.{format}"
             ));
         }
-        let rate_hz = self.sample_rate_hz();
+        let rate_hz = self.rate_hz().unwrap_or(0.0);
         if !(1.0..=f64::from(u32::MAX)).contains(&rate_hz) || rate_hz.fract() != 0.0 {
             return refused(format!("a WAV has a whole number of samples a second, and this has {rate_hz}"));
         }

@@ -48,11 +48,10 @@ impl Range {
             of_samples => of_samples,
         };
         let file = open()?;
-        let rate_hz = file.sample_rate_hz();
-        if rate_hz <= 0.0 {
+        let Some(rate_hz) = file.rate_hz() else {
             let what = "unknown sample rate: give it, as in 'x.cu8?rate=2.4M'";
             return Err(Usage(what.to_owned()).into());
-        }
+        };
         let first_index = file.segments()[0].first_sample_index;
         let time = |extent, from: u64| match extent {
             Extent::Time(time) => Ok(time),

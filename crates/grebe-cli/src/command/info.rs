@@ -185,8 +185,7 @@ impl<'a> About<'a> {
 
     /// Duration of N samples in seconds; `None` if the rate is unknown.
     fn seconds(&self, samples: u64) -> Option<f64> {
-        let rate_hz = self.file.sample_rate_hz();
-        (rate_hz > 0.0).then(|| samples as f64 / rate_hz)
+        self.file.rate_hz().map(|rate_hz| samples as f64 / rate_hz)
     }
 
     fn recorded_at(&self) -> Option<String> {
@@ -260,10 +259,7 @@ impl<'a> About<'a> {
         let plural = if file.channels() == 1 { "" } else { "s" };
         let kind = SampleFile::format_name(self.path).unwrap_or_default();
         row("format", format!("{kind}, {} in {} channel{plural}", file.format(), file.channels()));
-        let rate = match file.sample_rate_hz() {
-            rate_hz if rate_hz > 0.0 => exact(rate_hz, "S/s"),
-            _ => "an unknown rate".to_owned(),
-        };
+        let rate = file.rate_hz().map_or("an unknown rate".to_owned(), |rate_hz| exact(rate_hz, "S/s"));
         let duration = self.words(file.len_samples());
         row("samples", format!("{}{duration} at {rate}", grouped(file.len_samples())));
         for (number, channel) in self.described().into_iter().take(CHANNELS_SHOWN) {

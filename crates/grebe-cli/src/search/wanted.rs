@@ -27,7 +27,7 @@ impl Signal {
         Self {
             format: file.format(),
             channels: file.channels(),
-            sample_rate_hz: file.sample_rate_hz(),
+            sample_rate_hz: file.rate_hz().unwrap_or(0.0),
             description: file.description(0).cloned(),
         }
     }

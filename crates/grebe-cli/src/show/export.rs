@@ -266,7 +266,7 @@ mod tests {
         };
         let path = export(&folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
-        assert_eq!((file.sample_rate_hz(), file.channels(), file.len_samples()), (360.0, 1, 800));
+        assert_eq!((file.rate_hz(), file.channels(), file.len_samples()), (Some(360.0), 1, 800));
         let segments: Vec<_> =
             file.segments().iter().map(|it| (it.position, it.first_sample_index)).collect();
         assert_eq!(segments, [(0, 1000), (400, 1600)]);

@@ -93,7 +93,7 @@ impl RunningSearch<'_> {
     fn file(&mut self, path: &Path, words: &EventWords, scales: &[Scale]) -> Result<String> {
         let mut file = SampleFile::open(path)?;
         let mut walk = Walk::new(words, &in_scales(Signal::of(&file), scales))?;
-        let range = words.range(file.sample_rate_hz()).map_err(anyhow::Error::msg)?;
+        let range = words.range(file.rate_hz().unwrap_or(0.0)).map_err(anyhow::Error::msg)?;
         self.all = samples_in(&file, &range);
         self.recording(&mut file, &range, &mut walk)?;
         self.end(&mut walk);
@@ -260,7 +260,7 @@ fn ring_of(keeper: &RingSaver, signal: &Signal, end: u64) -> Vec<SampleFile> {
         return Vec::new();
     };
     let is_alike = |file: &SampleFile| {
-        (file.format(), file.channels(), file.sample_rate_hz())
+        (file.format(), file.channels(), file.rate_hz().unwrap_or(0.0))
             == (signal.format, signal.channels, signal.sample_rate_hz)
     };
     // From the newest back, while they are of one stream. New ones may have appeared.

@@ -74,7 +74,7 @@ fn four_channels_are_a_file_each_and_a_collection_and_play_back_the_same() {
     assert_eq!((status, report["samples"].as_u64()), (Some(0), Some(90_000)), "{said}");
     let collection = folder.path().join("four.sigmf-collection");
     let mut file = SampleFile::open(&collection).unwrap();
-    assert_eq!((file.channels(), file.len_samples(), file.sample_rate_hz()), (4, 90_000, 1e6));
+    assert_eq!((file.channels(), file.len_samples(), file.rate_hz()), (4, 90_000, Some(1e6)));
     let waves =
         [Wave::Sine, Wave::Square, Wave::Chirp { end_hz: 50_000.0, sweep_s: 0.02 }, Wave::Noise { seed: 4 }];
     let block = file.block(0, 90_000).unwrap();

@@ -215,7 +215,7 @@ fn a_save_waits_for_future_samples_and_saves_may_overlap() {
         // With what a generator without a processor did not make.
         let (first, last) = (file.segments()[0], *file.segments().last().unwrap());
         let span = last.first_sample_index + last.length_samples - first.first_sample_index;
-        assert!(span as f64 > 2.4 * file.sample_rate_hz(), "{saved}");
+        assert!(span as f64 > 2.4 * file.rate_hz().unwrap(), "{saved}");
         files.push(file);
     }
     let (report, _) = recorder.interrupt();

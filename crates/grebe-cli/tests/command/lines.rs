@@ -86,7 +86,7 @@ fn lines_of_another_program_are_recorded_and_come_out_again() {
     assert_eq!(names, ["temp", "x, y"]);
     assert_eq!(samples[0].len(), 5_000);
     assert!((0..5_000).all(|at| samples[0][at] == at as f64 / 8.0 && samples[1][at] == -(at as f64)));
-    assert_eq!(SampleFile::open(&file).unwrap().sample_rate_hz(), 100.0);
+    assert_eq!(SampleFile::open(&file).unwrap().rate_hz(), Some(100.0));
 
     // The output is what another program would read, and reads back the same.
     let played = run(&["play", path, "--free-run", "--to", "pipe:?format=text"]);
@@ -109,7 +109,7 @@ fn a_column_of_times_makes_the_rate_and_the_gaps_and_goes_out_again() {
     let output = fed(&["record", "pipe:?format=text&time=t:ms&as=i32", path], input.as_bytes());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let mut recording = SampleFile::open(&file).unwrap();
-    assert_eq!(recording.sample_rate_hz(), 250.0);
+    assert_eq!(recording.rate_hz(), Some(250.0));
     let segments: Vec<(u64, u64)> =
         recording.segments().iter().map(|it| (it.first_sample_index, it.length_samples)).collect();
     assert_eq!(segments, [(0, 600), (625, 400)]);

@@ -28,7 +28,7 @@ fn raw_samples_from_a_pipe_are_recorded_and_played_bit_for_bit() {
         let output = finish(recorder);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         let recording = SampleFile::open(&file).unwrap();
-        assert_eq!(recording.sample_rate_hz(), 2.4e6);
+        assert_eq!(recording.rate_hz(), Some(2.4e6));
         assert_eq!(recording.description(0).unwrap().centre_frequency_hz, Some(433.92e6));
         let played =
             run(&["play", file.to_str().unwrap(), "--free-run", "--to", &format!("pipe:?format={format}")]);

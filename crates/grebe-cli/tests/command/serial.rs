@@ -109,7 +109,7 @@ fn the_rate_is_measured_where_nobody_says_it() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let mut recording = SampleFile::open(&file).unwrap();
     // Nothing is asserted of how fast this machine sleeps.
-    assert!(recording.sample_rate_hz() > 0.0);
+    assert!(recording.rate_hz().is_some());
     let block = recording.block(0, 150).unwrap();
     assert!(block.channel::<f64>(0).unwrap().iter().enumerate().all(|(at, value)| *value == at as f64));
     let said = recording.description(0).unwrap().notes.clone().unwrap_or_default();

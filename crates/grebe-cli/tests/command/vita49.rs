@@ -80,7 +80,7 @@ fn losses_are_counted_to_the_sample_and_the_recording_has_them_where_they_were()
         assert_eq!(report["losses"]["network_frames"], 21, "{query}");
         assert_eq!(report["samples"].as_u64(), Some(15_000 - lost as u64), "{query}");
         let mut recording = SampleFile::open(&file).unwrap();
-        assert_eq!(recording.sample_rate_hz(), 200e3);
+        assert_eq!(recording.rate_hz(), Some(200e3));
         let segments = recording.segments().to_vec();
         let begins: Vec<u64> = segments.iter().map(|it| it.first_sample_index).collect();
         assert_eq!(begins.len(), 3, "{query}");

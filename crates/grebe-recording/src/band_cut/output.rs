@@ -71,7 +71,7 @@ impl Output {
     ) {
         let grid = filter.grid();
         let (whole, rest) = grid.position(next);
-        let rate_hz = signal.files[0].sample_rate_hz();
+        let rate_hz = signal.files[0].rate_hz().unwrap_or(0.0);
         let recorded_at = u64::try_from(whole)
             .ok()
             .filter(|whole| held.contains(whole))

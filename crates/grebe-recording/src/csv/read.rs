@@ -57,7 +57,7 @@ pub struct ImportedCsv {
 /// let out = folder.path().join("x.sigmf-meta");
 /// let imported = import_csv(&text, &out, &CsvOptions::default(), &Cancel::default())?;
 /// let file = SampleFile::open(&imported.path)?;
-/// assert_eq!((file.channels(), file.len_samples(), file.sample_rate_hz()), (2, 3, 1e3));
+/// assert_eq!((file.channels(), file.len_samples(), file.rate_hz()), (2, 3, Some(1e3)));
 /// assert_eq!(file.gaps().next().unwrap().length_samples, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -35,12 +35,12 @@ fn tables_of_other_programs_are_read() {
         ("\"a\"\t\"b\"\n 1 \t -2.5\n\n300.0\t4.0\n\n", ""),
     ] {
         let (_folder, mut file) = read(text, query).unwrap_or_else(|error| panic!("{text:?}: {error}"));
-        assert_eq!((file.channels(), file.format(), file.sample_rate_hz()), (2, SampleFormat::F64, 0.0));
+        assert_eq!((file.channels(), file.format(), file.rate_hz()), (2, SampleFormat::F64, None));
         assert_eq!(numbers(&mut file, 0), [1.0, 300.0], "{text:?}");
         assert_eq!(numbers(&mut file, 1), [-2.5, 4.0], "{text:?}");
     }
     let (_folder, mut file) = read("x_re,x_im\n1,2\n3,4\n", "?rate=8k&frequency=1M").unwrap();
-    assert_eq!((file.channels(), file.format(), file.sample_rate_hz()), (1, SampleFormat::Cf32, 8e3));
+    assert_eq!((file.channels(), file.format(), file.rate_hz()), (1, SampleFormat::Cf32, Some(8e3)));
     let description = file.description(0).unwrap();
     assert_eq!((description.channels[0].name.as_str(), description.centre_frequency_hz), ("x", Some(1e6)));
     assert_eq!(file.block(0, 2).unwrap().channel_bytes(0).unwrap()[8..12], 3f32.to_le_bytes());
@@ -51,7 +51,7 @@ fn tables_of_other_programs_are_read() {
 #[test]
 fn times_say_the_rate_and_where_samples_are_missing() {
     let (_folder, file) = read("Time,a\n5,1\n5.25,2\n5.5,3\n6.5,4\n6.75,5\n", "?format=i16").unwrap();
-    assert_eq!(file.sample_rate_hz(), 4.0);
+    assert_eq!(file.rate_hz(), Some(4.0));
     let gaps: Vec<_> = file.gaps().map(|gap| (gap.position, gap.length_samples)).collect();
     assert_eq!(gaps, [(3, 3)]);
 }

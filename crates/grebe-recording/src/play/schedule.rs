@@ -69,10 +69,9 @@ impl Schedule {
         let (mut cut, mut round_s) = (Vec::new(), 0f64);
         for ((file, timeline), places) in files.into_iter().zip(timelines).zip(places) {
             let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
-            let rate_hz = file.sample_rate_hz();
-            if rate_hz <= 0.0 {
+            let Some(rate_hz) = file.rate_hz() else {
                 return Err(field("its sample rate is unknown, and playing in step needs it"));
-            }
+            };
             let first = samples_in(start, rate_hz);
             let behind = length.map_or(u64::MAX, |length| first.saturating_add(samples_in(length, rate_hz)));
             let positions = position(&file, &places, first)..position(&file, &places, behind);
@@ -102,7 +101,7 @@ impl Schedule {
             cut.push((file, kept));
         }
         let of = |(file, places): (SampleFile, Vec<Place>)| {
-            let round_samples = round_s * file.sample_rate_hz();
+            let round_samples = round_s * file.rate_hz().unwrap_or(0.0);
             (file, Self { began: began.clone(), places, round_samples })
         };
         Ok(cut.into_iter().map(of).collect())
@@ -130,7 +129,7 @@ fn places(files: &[SampleFile], timelines: &[Timeline], alignment: Alignment) ->
     };
     let origin_ns = runs.iter().flatten().map(|run| run.begin_ns).min().unwrap_or(0);
     let places = |(file, runs): (&SampleFile, Vec<Run>)| {
-        let (rate_hz, mut end) = (file.sample_rate_hz(), 0);
+        let (rate_hz, mut end) = (file.rate_hz().unwrap_or(0.0), 0);
         let place = |(run, segment): (&Run, &Segment)| {
             let since = run.begin_ns.saturating_sub(origin_ns) as f64 * 1e-9 * rate_hz;
             let stretch = run.ns_per_sample * 1e-9 * rate_hz - 1.0;

@@ -209,7 +209,7 @@ impl Parts {
         let file = &self.parts.back()?.file;
         let newest = file.time_at(file.len_samples())?;
         let age = SystemTime::now().duration_since(newest).ok().filter(|&age| age < AGE_MAX)?;
-        Some(self.end() + (age.as_secs_f64() * file.sample_rate_hz()) as u64)
+        Some(self.end() + (age.as_secs_f64() * file.rate_hz().unwrap_or(0.0)) as u64)
     }
 
     /// The bytes of the largest.
@@ -277,7 +277,7 @@ impl Place {
 }
 
 fn is_alike(one: &SampleFile, other: &SampleFile) -> bool {
-    let kind = |file: &SampleFile| (file.format(), file.channels(), file.sample_rate_hz());
+    let kind = |file: &SampleFile| (file.format(), file.channels(), file.rate_hz());
     kind(one) == kind(other)
 }
 

@@ -95,8 +95,7 @@ pub fn save_ring(
             &default
         }
     };
-    let Some(rate_hz) = parts.first().map(|part| part.file.sample_rate_hz()).filter(|&rate_hz| rate_hz > 0.0)
-    else {
+    let Some(rate_hz) = parts.first().and_then(|part| part.file.rate_hz()) else {
         let got = format!("{:?}", stretch.before + stretch.after);
         let must = "the sample rate of the ring is unknown: convert its parts instead";
         return Err(ProcessError::Setting { what: "the length of the stretch", got, must }.into());

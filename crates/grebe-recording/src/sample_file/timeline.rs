@@ -51,7 +51,7 @@ impl Timeline {
                     Self::place(file, |_, stream| {
                         let since_ns = stream_began(file, stream, clock)? - origin_ns;
                         let since = Duration::from_nanos(since_ns.try_into().unwrap_or_default());
-                        Some(samples_in(since, file.sample_rate_hz()))
+                        Some(samples_in(since, file.rate_hz()?))
                     })
                 };
                 Ok(files.iter().map(place).collect())
@@ -86,7 +86,7 @@ impl Timeline {
 /// When the first sample of a file was made, as [`stream_began`] says.
 fn began(file: &SampleFile, clock: Option<u64>) -> Result<i128, Error> {
     let field = |what: &str| Error::Field { path: file.name().into(), what: what.to_owned() };
-    if file.sample_rate_hz() <= 0.0 {
+    if file.rate_hz().is_none() {
         return Err(field("its sample rate is unknown, and alignment by time needs it"));
     }
     let first = streams(file).next().and_then(|stream| stream_began(file, stream, clock));
@@ -101,7 +101,7 @@ fn stream_began(file: &SampleFile, stream: &[Segment], clock: Option<u64>) -> Op
     }
     let (recorded_at, index) =
         stream.iter().find_map(|segment| Some((segment.recorded_at?, segment.first_sample_index)))?;
-    let since_s = (index - stream[0].first_sample_index) as f64 / file.sample_rate_hz();
+    let since_s = (index - stream[0].first_sample_index) as f64 / file.rate_hz()?;
     let began = recorded_at.checked_sub(Duration::try_from_secs_f64(since_s).ok()?)?;
     Some(match began.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => since.as_nanos() as i128,
@@ -116,15 +116,15 @@ pub(crate) fn samples_in(time: Duration, rate_hz: f64) -> u64 {
 
 /// Refuses recordings whose samples cannot be counted alike.
 pub(super) fn same_rate(files: &[SampleFile]) -> Result<(), Error> {
-    let rate_hz = files[0].sample_rate_hz();
-    match files.iter().find(|file| file.sample_rate_hz() != rate_hz) {
+    match files.iter().find(|file| file.rate_hz() != files[0].rate_hz()) {
         None => Ok(()),
         Some(other) => Err(Error::Field {
             path: other.name().into(),
             what: format!(
-                "its rate is {} Hz, and that of {} is {rate_hz} Hz",
-                other.sample_rate_hz(),
-                files[0].name().display()
+                "its rate is {} Hz, and that of {} is {} Hz",
+                other.rate_hz().unwrap_or(0.0),
+                files[0].name().display(),
+                files[0].rate_hz().unwrap_or(0.0)
             ),
         }),
     }

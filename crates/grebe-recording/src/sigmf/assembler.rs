@@ -42,7 +42,7 @@ impl Assembler {
         let settings = SigmfSettings {
             format: like.format(),
             channels: like.channels(),
-            sample_rate_hz: like.sample_rate_hz(),
+            sample_rate_hz: like.rate_hz().unwrap_or(0.0),
             overwrite,
             ..SigmfSettings::default()
         };

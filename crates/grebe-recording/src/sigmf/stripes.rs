@@ -32,7 +32,7 @@ pub(super) fn open_all(path: &Path, first: Opened) -> Result<SampleFile, Error> 
             continue;
         };
         let is_alike = |StripeMember { file: first, .. }: &StripeMember| {
-            let kind = |file: &SampleFile| (file.format(), file.channels(), file.sample_rate_hz());
+            let kind = |file: &SampleFile| (file.format(), file.channels(), file.rate_hz());
             kind(first) == kind(&file) && first.source_count() == file.source_count()
         };
         if !members.first().is_none_or(is_alike) {

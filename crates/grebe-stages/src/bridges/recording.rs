@@ -141,7 +141,7 @@ fn player(
     let datagram_bytes = options.transport.datagram_bytes.unwrap_or(DATAGRAM_BYTES_MAX);
     check_datagram_bytes(datagram_bytes)?;
     let rate_hz = file.rate_hz();
-    let of_duration = |duration: Duration| (duration.as_secs_f64() * file.sample_rate_hz()) as u64;
+    let of_duration = |duration: Duration| (duration.as_secs_f64() * rate_hz.unwrap_or(0.0)) as u64;
     let asked = options.samples.or(options.duration.map(of_duration));
     let samples = asked.unwrap_or(u64::MAX).min(file.len_samples());
     let play = PlayOptions {

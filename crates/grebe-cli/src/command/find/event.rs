@@ -77,8 +77,7 @@ impl Line {
     fn of(event: &Event, file: &SampleFile, first_index: u64) -> Self {
         let segment = file.segment_at(event.position);
         let sample_index = segment.first_sample_index + (event.position - segment.position);
-        let rate_hz = file.sample_rate_hz();
-        let seconds = |samples: u64| (rate_hz > 0.0).then(|| samples as f64 / rate_hz);
+        let seconds = |samples: u64| file.rate_hz().map(|rate_hz| samples as f64 / rate_hz);
         Self {
             lane: event.lane.map(|lane| lane.to_string()).unwrap_or_default(),
             position: event.position + file.skipped_samples(),

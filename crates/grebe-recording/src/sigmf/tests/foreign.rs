@@ -174,7 +174,7 @@ fn json_that_is_not_quite_is_read() {
     let zeros = [plain.as_bytes(), b"\0\0\0"].concat();
     for text in [bom, zeros] {
         let (_folder, _path, file) = opened(&text, &pairs(9));
-        assert_eq!((file.len_samples(), file.sample_rate_hz()), (9, 48e3));
+        assert_eq!((file.len_samples(), file.rate_hz()), (9, Some(48e3)));
         assert_eq!(
             file.notes(),
             ["a byte order mark, or zeros, stand around the metadata: they are skipped"]
@@ -184,7 +184,7 @@ fn json_that_is_not_quite_is_read() {
         "captures":[{"core:sample_start":0.0,"core:frequency":NaN,"core:global_index":"7"},{"core:frequency":1}],
         "annotations":[{"core:sample_start":2.0,"core:sample_count":1.5,"core:label":"x"}, 7]}"#;
     let (_folder, _path, file) = opened(odd.as_bytes(), &pairs(9));
-    assert_eq!((file.len_samples(), file.sample_rate_hz(), stretches(&file)), (9, 48e3, vec![(0, 9, 7)]));
+    assert_eq!((file.len_samples(), file.rate_hz(), stretches(&file)), (9, Some(48e3), vec![(0, 9, 7)]));
     assert_eq!(file.description(0).and_then(|it| it.centre_frequency_hz), None);
     assert_eq!(file.description(0).unwrap().hardware.as_deref(), Some("NaN \" NaN"));
     assert_eq!((file.annotations()[0].position, file.annotations()[0].length_samples), (2, 7));
