@@ -130,11 +130,11 @@ impl Band {
     }
 }
 
-fn hertz(hertz: f64) -> Engineering<'static> {
+pub(crate) fn hertz(hertz: f64) -> Engineering<'static> {
     Engineering::new(hertz, "Hz").digits(12)
 }
 
-fn per_second(rate_hz: f64) -> Engineering<'static> {
+pub(crate) fn per_second(rate_hz: f64) -> Engineering<'static> {
     Engineering::new(rate_hz, "S/s").digits(12)
 }
 

@@ -170,7 +170,7 @@ mod tests {
             ("kind = \"cut\"\nparams = { center = 0, bandwidth = 100, rate = 100 }", "1.05 times"),
             ("kind = \"cut\"\nparams = { bandwidth = 100 }", "center"),
             ("kind = \"demodulate\"\nparams = { mode = \"ssb\" }", "usb"),
-            ("kind = \"demodulate\"\nparams = { mode = \"lsb\", rate = \"4k\" }", "at least 6700 Hz"),
+            ("kind = \"demodulate\"\nparams = { mode = \"lsb\", rate = \"4k\" }", "at least 6.7 kS/s"),
             ("kind = \"rate_meter\"\nparams = { every = \"1us\" }", "10ms"),
         ] {
             let said = check(bad).expect_err(bad);

@@ -288,7 +288,8 @@ fn channels_that_no_stream_has_are_an_error() {
             "{}",
             text(&output.stderr)
         );
-        assert!(output.stdout.is_empty() && !fs::exists(png).unwrap(), "nothing is written");
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(told["exit_status"] == 2 && !fs::exists(png).unwrap(), "only the error is written: {told}");
         let two = run(&["view", ecg, "--png", png, option[0], "1"]);
         assert!(!text(&two.stderr).contains("there is"), "{}", text(&two.stderr));
         fs::remove_file(png).unwrap();

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::at_rate::{AtRate, AtRateStage, Layout};
 use super::convert::Conversion;
-use crate::band::{Band, BandFilter, Cutter, Filter, LowPass, Oscillator, Resampler};
+use crate::band::{Band, BandFilter, Cutter, Filter, LowPass, Oscillator, Resampler, hertz, per_second};
 use crate::error::Error;
 use crate::format::FrequencyHz;
 use crate::grid::Grid;
@@ -159,11 +159,15 @@ impl Kind for Demodulate {
         if sound_hz != 0.0 && rate_hz < 2.0 * highest_hz {
             return Err(Fault::new(
                 "rate",
-                format!("the sound reaches {highest_hz} Hz: give at least {} Hz", 2.0 * highest_hz),
+                format!(
+                    "the sound reaches {}: give at least {}",
+                    hertz(highest_hz),
+                    per_second(2.0 * highest_hz)
+                ),
             ));
         }
         if self.mode == Modulation::Cw && self.pitch.0 < 0.625 * bandwidth_hz {
-            return Err(Fault::new("pitch", format!("give at least {} Hz", 0.625 * bandwidth_hz)));
+            return Err(Fault::new("pitch", format!("give at least {}", hertz(0.625 * bandwidth_hz))));
         }
         if self.deviation.is_some_and(|deviation| deviation.0 <= 0.0) {
             return Err(Fault::new("deviation", "give a deviation above 0 Hz"));

@@ -93,8 +93,8 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
         (&["--box", "2,3,100M,100.01M"], "before the end of the recording"),
         (&[boxes[0], boxes[1], boxes[0], boxes[1]], "two boxes would be"),
         (&["--box", "0,1,0,1k", "--center", "1k"], "cannot be used with"),
-        (&["--center", "100M", "--bandwidth", "20k", "--rate", "20k"], "give at least 21000 Hz"),
-        (&["--demodulate", "usb", "--rate", "4k"], "at least 6700 Hz"),
+        (&["--center", "100M", "--bandwidth", "20k", "--rate", "20k"], "give at least 21 kS/s"),
+        (&["--demodulate", "usb", "--rate", "4k"], "at least 6.7 kS/s"),
     ] {
         let (status, said) = converted(&[&[place("no").as_str()][..], arguments].concat());
         assert!(status != Some(0) && said.contains(says), "{arguments:?}: {said}");
@@ -219,7 +219,7 @@ fn a_recording_plays_the_sound_that_convert_writes() {
 
     for (arguments, says) in [
         (&["--center", "100M"][..], "--demodulate"),
-        (&["--demodulate", "usb", "--rate", "4k"], "at least 6700 Hz"),
+        (&["--demodulate", "usb", "--rate", "4k"], "at least 6.7 kS/s"),
         (
             &["--demodulate", "fm", "--to", "udp://127.0.0.1:5000", "--to", "udp://127.0.0.1:5001"],
             "needs a single stream",

@@ -186,7 +186,9 @@ fn settings_that_cannot_be_are_refused() {
     let check = |demodulate: Demodulate| demodulate.check().map_err(|fault| fault.to_string());
     let usb = Demodulate::new(Modulation::Usb);
     assert_eq!(check(usb.clone()), Ok(()));
-    assert!(check(Demodulate { rate: RateHz(4e3), ..usb.clone() }).unwrap_err().contains("at least 6700 Hz"));
+    assert!(
+        check(Demodulate { rate: RateHz(4e3), ..usb.clone() }).unwrap_err().contains("at least 6.7 kS/s")
+    );
     let cw = Demodulate { pitch: RateHz(100.0), ..Demodulate::new(Modulation::Cw) };
     assert!(check(cw).unwrap_err().contains("pitch"));
     assert!(check(Demodulate { rate: RateHz(10.0), ..usb }).unwrap_err().contains("1 kHz"));
