@@ -158,14 +158,16 @@ impl<K: Kind> WideWaterfall<K> {
             let wanted = if band.is_some() { columns } else { columns.min(known::WHOLE_BINS) };
             bins.width >= wanted.min(lines.width)
         });
-        let is_long = hop >= known::FINAL_SAMPLES && is_enough || hop > known::REPLACED_SAMPLES / ROWS as u64;
         let is_known = known().all(|row| row.is_some());
+        let is_too_long = hop > known::REPLACED_SAMPLES / ROWS as u64;
+        // A picture to be saved has no next one, and no rows of two kinds.
+        let is_last = most.spread > most.blocks && !is_too_long;
+        let is_long = is_too_long || hop >= known::FINAL_SAMPLES && is_enough && (is_known || !is_last);
         // Of rows that the summary will have, and of those whose bins are fine enough, there will be few transforms.
-        let blocks = match (is_coming, is_known) {
-            (true, false) if hop >= known::FINAL_SAMPLES => Duration::ZERO,
-            // A picture to be saved has no next one.
-            (_, true) if !is_long => most.spread,
-            _ => most.blocks,
+        let blocks = match is_coming && !is_known && hop >= known::FINAL_SAMPLES {
+            _ if is_last && !is_long => most.spread,
+            true => Duration::ZERO,
+            false => most.blocks,
         };
         self.go_on(disk, asked, &numbers, Most { blocks, ..most }, is_long);
         // Until then, the row of the summary.

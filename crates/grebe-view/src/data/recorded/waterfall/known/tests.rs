@@ -1,10 +1,11 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use grebe_frame::SampleFormat;
 
 use super::super::tests::NO_TIME;
-use super::super::{Disk, WideWaterfall};
+use super::super::{Disk, Most, WideWaterfall};
 use crate::data::recorded::samples::Reader;
 use crate::data::recorded::tests::{Fake, Shared, Spectra};
 use crate::data::recording::Stretch;
@@ -117,6 +118,28 @@ fn every_burst_stands_in_its_row_and_bin_at_ten_zooms_and_nothing_else_does() {
     known.spectra.read_rows = 0;
     look(&mut WideWaterfall::default(), &mut known, 0.0..length as f64);
     assert!(known.spectra.read_rows <= 17 * ROWS, "{}", known.spectra.read_rows);
+}
+
+#[test]
+fn a_picture_to_be_saved_has_rows_of_one_kind() {
+    let length = super::FINAL_SAMPLES * ROWS as u64;
+    let stretch = Stretch { position: 0, length_samples: length, first_sample_index: 0 };
+    let mut known = Fake {
+        outline: Fake::outline_of(SampleFormat::F32, 1, vec![stretch]),
+        channels: vec![vec![0.01; length as usize]],
+        shared: Arc::default(),
+        // Being made.
+        spectra: Bursts { bursts: Vec::new(), known: length / 2, read_rows: 0 },
+    };
+    let settings = SpectrumSettings { size: 1024, waterfall: Some(0), ..SpectrumSettings::default() };
+    let to_be_saved = Most { spread: Duration::from_secs(600), ..NO_TIME };
+    for (most, is_summary) in [(NO_TIME, true), (to_be_saved, false)] {
+        let disk = &mut Disk { recording: &mut known, reader: &mut Reader::default() };
+        let mut waterfall = WideWaterfall::<f32>::default();
+        let view = waterfall.view(disk, settings, (0, 1024, 1000), 0.0..length as f64, most).unwrap();
+        let sampled = view.sampled.unwrap();
+        assert_eq!((sampled.is_summary, sampled.done < sampled.all), (is_summary, is_summary), "{sampled:?}");
+    }
 }
 
 #[test]
