@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The speed of work in time and frequency, beside plain reads of the same files: one table for docs/waterfall.md.
+"""The speed of work in time and frequency, beside plain reads of the same files: one table for docs/benchmarks-view.md.
 
 usage: target/ci/venv/bin/python ci/waterfall.py target/release/grebe FOLDER [--part 1.0]
 
