@@ -87,17 +87,9 @@ impl RingOnDisk {
         self.progress.clone()
     }
 
-    /// Drops removed parts and opens new ones; returns whether there were any.
+    /// Opens new parts and drops removed ones; returns whether there were any.
     fn take(&mut self, paths: &[PathBuf]) -> bool {
         let mut changed = false;
-        while self.parts.front().is_some_and(|part| !paths.contains(&part.path)) {
-            // A recorder removes a part only when others follow.
-            if self.parts.len() == 1 && paths.is_empty() {
-                return changed;
-            }
-            self.parts.pop_front();
-            changed = true;
-        }
         let newest = self.parts.back().and_then(|newest| paths.iter().position(|path| *path == newest.path));
         for path in &paths[newest.map_or(0, |newest| newest + 1)..] {
             // One without samples yet does not open, nor does one that is removed just now.
@@ -115,6 +107,11 @@ impl RingOnDisk {
             // The previous part may still gain its last samples.
             let base = self.parts.back().map_or(0, |last| last.end().next_multiple_of(align) + align);
             self.parts.push_back(Part { path: path.clone(), base, recording });
+            changed = true;
+        }
+        // The last one stays, and keeps its samples, until another opens.
+        while self.parts.len() > 1 && !paths.contains(&self.parts[0].path) {
+            self.parts.pop_front();
             changed = true;
         }
         changed
@@ -153,7 +150,7 @@ impl RingOnDisk {
             if samples < part.recording.len_samples() {
                 return Some(part.base + samples);
             }
-            // Nothing is missing of the positions without samples behind it.
+            // The positions without samples after it count as known.
             known = Some(self.parts.get(at + 1).map_or(part.end(), |next| next.base));
         }
         known

@@ -145,6 +145,13 @@ fn a_ring_follows_its_recorder() {
     write_part(folder.path(), 4, 0, LENGTHS[3]);
     assert!(ring.refresh());
     assert_eq!((ring.len_samples(), ring.outline().stretches.len()), (LENGTHS[3] as u64, 1));
+    // All parts were replaced by one that has no samples yet, as after a long sleep of the viewer.
+    for file in fs::read_dir(folder.path()).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    fs::write(folder.path().join("ring_000009.sigmf-meta"), "{").unwrap();
+    ring.refresh();
+    assert!(ring.level(20).is_some() && ring.len_samples() == LENGTHS[3] as u64);
 }
 
 #[test]
