@@ -153,7 +153,7 @@ fn source_options(options: &Play, to: &[Uri]) -> Result<SourceOptions> {
     })
 }
 
-/// Options for what is sent: the samples of `file`, if they are not changed.
+/// Options of the sink; it gets the samples of `file` unchanged, if there is one.
 fn sink_options(from: &SourceOptions, file: Option<&SampleFile>) -> SinkOptions {
     SinkOptions {
         transport: from.transport.clone(),

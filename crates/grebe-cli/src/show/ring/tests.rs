@@ -77,7 +77,7 @@ fn check_nodes(ring: &mut RingOnDisk) {
                 let own = samples_of(ring, log2, number);
                 match own.iter().min().zip(own.iter().max()) {
                     Some((&least, &most)) => assert_eq!((min, max), (least.into(), most.into())),
-                    None => assert!(min > max, "there are no samples between two parts"),
+                    None => assert!(min > max, "a node between two parts"),
                 }
             }
         }
