@@ -302,7 +302,7 @@ impl Handshake {
     }
 }
 
-/// First bytes of the packets of a handshake, which are no frames.
+/// First bytes of the packets of a handshake. They are not frames.
 const INIT: u8 = 1;
 const REPLY: u8 = 2;
 const ASKED_AGAIN_US: u64 = 250_000;

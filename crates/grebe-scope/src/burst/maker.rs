@@ -104,7 +104,7 @@ impl RowMaker {
         std::mem::swap(pending, rest);
     }
 
-    /// Makes rows of samples that stand alone, at most so many.
+    /// Makes rows of samples that stand alone, up to a limit.
     pub(super) fn alone<S: SampleSource>(&mut self, source: &S, most: usize) -> Vec<Vec<f32>> {
         let input = Input { pending: &[], source, components: self.components, zero: self.zero };
         let count = (source.len_samples() / (self.transform().size() / 2)).saturating_sub(1).min(most);

@@ -123,7 +123,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
     /// Holds the samples for a picture that ends at `right`. Returns whether the picture needs no others.
     fn hold_for(&mut self, viewer: Viewer, viewport: &Viewport, span_samples: f64, right: f64) -> bool {
         let margin = margin(viewport, span_samples);
-        // The margin may be wider than what is held of a long window.
+        // The margin may be wider than the held part of a long window.
         let end = (right.max(0.0) as u64).min(self.recording.outline().indices().end);
         let (left, right) = (right - span_samples - margin, right + margin);
         let indices = left.max(0.0) as u64..right.max(0.0) as u64;

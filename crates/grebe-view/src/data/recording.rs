@@ -173,7 +173,7 @@ impl RecordingOutline {
         self.stretches.iter().map(|stretch| stretch.length_samples).sum()
     }
 
-    /// The position behind the last sample.
+    /// The position after the last sample.
     pub(crate) fn len_samples(&self) -> u64 {
         self.stretches.last().map_or(0, |last| last.position + last.length_samples)
     }
