@@ -9,6 +9,8 @@ logs=target/ci
 all_s=5000 # in all: a run that would take longer ends with what it has
 declare -A besides # the processes of steps that were begun beside others
 mkdir -p "$logs"
+free_disk() { df --output=avail -BG . | tail -n 1 | tr -d ' '; }
+free_before=$(free_disk) # a full disk fails tests that say nothing of it
 
 # The steps to run; all, where none is named.
 choose() { chosen="$*"; }
@@ -102,7 +104,7 @@ failed_in() {
 
 # Prints times, skipped and failed steps, and the sum as the last line. Exits with 1 if any failed.
 finish() {
-  printf '\n%s%6d s  in all\n' "$times" "$SECONDS"
+  printf '\n%s%6d s  in all; free disk %s before, %s after\n' "$times" "$SECONDS" "$free_before" "$(free_disk)"
   [ -z "$skips" ] || printf 'skipped:\n%s' "$skips"
   [ -z "$broken" ] || printf 'failed tests:\n%s' "$broken"
   [ -z "$failures" ] || printf 'FAILED:%s\n' "$failures"
