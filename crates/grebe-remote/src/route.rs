@@ -92,6 +92,8 @@ pub struct Dialer {
     pub cancel: Cancel,
     /// Callback for the route of ends that meet at a relay.
     pub notify: Notify,
+    /// Whether this end writes much: it measures the path while it connects.
+    pub measures: bool,
 }
 
 impl Route {
@@ -162,7 +164,7 @@ impl Channel {
 impl Dialer {
     /// Makes a dialer at the started end. The other end reports the route.
     pub fn served(terms: Terms, cancel: &Cancel) -> Self {
-        Self { terms, cancel: cancel.clone(), notify: Arc::new(|_| {}) }
+        Self { terms, cancel: cancel.clone(), notify: Arc::new(|_| {}), measures: false }
     }
 
     /// Connects to the maker of the ticket. `None`: no route worked in time, and another one is allowed.
@@ -204,6 +206,7 @@ impl Dialer {
         ConnectionOptions {
             mode: self.terms.mode,
             limit_bits_per_s: self.terms.limit_bits_per_s,
+            measures: self.measures,
             transport: match self.terms.via {
                 Via::Udp | Via::Relay => Transport::Udp,
                 Via::Tcp => Transport::Tcp,

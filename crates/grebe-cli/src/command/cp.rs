@@ -157,7 +157,9 @@ impl<'a> Copy<'a> {
         let ready = there.ready();
         let is_nested = sends && ready.has(RECEIVES_INSIDE) || receives && ready.has(SENDS_DIRECTORY);
         self.note_nesting(is_nested);
-        let connected = there.channel(&settings, &dialer(&settings, &cancel, &self.reporter.notify()));
+        let mut dialer = dialer(&settings, &cancel, &self.reporter.notify());
+        dialer.measures = matches!(here, Task::Send { .. });
+        let connected = there.channel(&settings, &dialer);
         let channel = match connected {
             Ok(channel) => channel,
             Err(error) => return Err(self.reporter.explain(there, error.into())),

@@ -22,7 +22,7 @@ pub(super) fn settings(config: &Config, host: &SshHost, how: &HostOptions) -> Re
 }
 
 pub(super) fn dialer(settings: &Settings, cancel: &Cancel, notify: &Notify) -> Dialer {
-    Dialer { terms: settings.terms(), cancel: cancel.clone(), notify: notify.clone() }
+    Dialer { terms: settings.terms(), cancel: cancel.clone(), notify: notify.clone(), measures: false }
 }
 
 /// The reason of the other end for an error here, if it has reported one. Reports events that arrive meanwhile.

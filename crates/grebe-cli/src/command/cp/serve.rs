@@ -45,7 +45,8 @@ fn run_task(options: &Cp) -> Result<Ending> {
     let ready = lines::ready(is_fresh)
         .with(SENDS_DIRECTORY, nesting::sends_directory(&asked.task))
         .with(RECEIVES_INSIDE, nesting::receives_inside(&asked.task));
-    let dialer = Dialer::served(terms, &cancel);
+    let mut dialer = Dialer::served(terms, &cancel);
+    dialer.measures = matches!(asked.task, Task::Send { .. });
     let channel = serve::accept(&meet, &dialer, ready, input, PROCESS)?;
     let status = channel.status.clone();
     let progress = Arc::new(match asked.tells {
