@@ -132,12 +132,10 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let narrow = NARROW_COLUMN_SAMPLES * viewport.columns_in_range() as u64;
         let narrow = if is_known { self.capacity.min(narrow) } else { self.capacity };
         let length = indices.end - indices.start;
-        if length <= narrow && !self.is_here(indices.clone())
-            || length <= narrow && !is_known && self.is_put_off(viewer, viewport, &indices)
-        {
-            return false;
-        }
         if length <= narrow {
+            if !self.is_here(indices.clone()) || !is_known && self.is_put_off(viewer, viewport, &indices) {
+                return false;
+            }
             self.hold(indices, (length / 2).clamp(AROUND_MIN, AROUND_MAX).min((self.capacity - length) / 2));
             return true;
         }
@@ -179,10 +177,11 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             return;
         }
         let length = shown.end - shown.start;
-        let columns = viewport.columns_in_range() as u64;
         // Without nodes, only samples help.
-        let is_known = shown.end <= self.recording.known_samples();
-        let narrow = if is_known { NARROW_COLUMN_SAMPLES / 4 * columns } else { self.capacity };
+        let narrow = match shown.end <= self.recording.known_samples() {
+            true => NARROW_COLUMN_SAMPLES / 4 * viewport.columns_in_range() as u64,
+            false => self.capacity,
+        };
         let needs_samples = length <= self.capacity.min(narrow);
         // Spectra and X-Y plots need the newest samples.
         let newest = if viewport.spectrum.is_some() || viewport.xy.is_some() { NEWEST_WANTED } else { 0 };
@@ -210,23 +209,30 @@ impl<K: Kind + IntoExtract> Recorded<K> {
     }
 
     /// Adds columns, means and gaps from outside the held samples to the picture.
-    fn widen(&mut self, extent: &Extent, picture: &mut Picture) {
-        let places: Vec<usize> = picture.lanes.iter().filter_map(|lane| place(lane.lane)).collect();
+    fn widen(&mut self, extent: &Extent, is_exact: bool, picture: &mut Picture) {
+        let (tracks, recording) = (&mut self.kept.tracks, &mut *self.recording);
+        let places: Vec<usize> = picture.lanes.iter().filter_map(|lane| tracks.place(lane.lane)).collect();
         let wide = WideColumns {
             grid: extent.grid,
             first_column: extent.first_column,
             count: extent.columns,
             places: &places,
         };
-        let columns = self.picture.columns::<K>(&mut *self.recording, &mut self.reader, &wide, PICTURE_MS);
+        // A picture to be saved has no next one that could improve it.
+        let most = if is_exact { EXACT } else { PICTURE };
+        let columns = self.picture.columns(recording, &mut self.reader, tracks, &wide, most);
         picture.is_estimated |= self.picture.is_estimated();
-        let ends = self.kept.tracks.ends();
+        let (ends, own) = (tracks.ends(), tracks.sampled().channels());
         let range = self.positions(extent.window());
         let mut columns = columns.into_iter();
         for lane in &mut picture.lanes {
-            let Some(place) = place(lane.lane) else { continue };
+            let Some(place) = self.kept.tracks.place(lane.lane) else { continue };
             lane.columns = columns.next().unwrap_or_default();
             lane.line = None;
+            if place >= own {
+                lane.mean = self.picture.mean(&wide, place).unwrap_or(0.0);
+                continue;
+            }
             lane.is_clipped = ends.is_some_and(|(low, high)| {
                 let is_end = |min: f32, max: f32| f64::from(max) >= high || f64::from(min) <= low;
                 lane.columns.iter().any(|column| !column.is_empty() && is_end(column.min, column.max))
@@ -333,15 +339,16 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let Some(columns) = viewport.overview.filter(|&columns| columns > 0 && !all.is_empty()) else {
             return;
         };
-        let lanes: Vec<LaneId> =
-            self.kept.tracks.lanes(viewport.lanes).filter(|&lane| place(lane).is_some()).collect();
+        let (tracks, recording) = (&mut self.kept.tracks, &mut *self.recording);
+        let is_own = |lane: &LaneId| !Part::DERIVED.contains(&lane.part);
+        let lanes: Vec<LaneId> = tracks.lanes(viewport.lanes).filter(is_own).collect();
         let columns = columns.min(OVERVIEW_COLUMNS_MAX).min(columns_max(lanes.len()));
         let grid = grebe_scope::ColumnGrid::new((all.end - all.start) as f64 / columns as f64);
         let first = grid.column_at(all.start);
         let count = (grid.column_at(all.end - 1) + 1 - first) as usize;
-        let places: Vec<usize> = lanes.iter().filter_map(|&lane| place(lane)).collect();
+        let places: Vec<usize> = lanes.iter().filter_map(|&lane| tracks.place(lane)).collect();
         let wide = WideColumns { grid, first_column: first as i64, count, places: &places };
-        let columns = self.overview.columns::<K>(&mut *self.recording, &mut self.reader, &wide, OVERVIEW_MS);
+        let columns = self.overview.columns(recording, &mut self.reader, tracks, &wide, OVERVIEW);
         let step = grid.samples_per_column();
         picture.overview = Some(Arc::new(OverviewView {
             left_index: first as f64 * step,
@@ -394,11 +401,11 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         let extent = Extent::of(&asked, lanes, span_samples, right_edge, &all);
         let whole =
             if is_narrow || asked.measure.is_none() { Vec::new() } else { self.whole(extent.window()) };
-        let of = |lane: LaneId| whole.get(place(lane)?).cloned().flatten();
         let (tracks, look) = self.kept.look(viewer);
+        let of = |lane: LaneId| whole.get(tracks.place(lane)?).cloned().flatten();
         look.fill(tracks, &asked, &moment, &extent, trigger, &of, picture);
         if !is_narrow {
-            self.widen(&extent, picture);
+            self.widen(&extent, viewport.is_exact, picture);
         }
         self.arrive(viewport, &extent, picture);
         // Its rows use transforms spread over all samples.
@@ -460,16 +467,6 @@ fn margin(viewport: &Viewport, span_samples: f64) -> f64 {
     span_samples / viewport.columns_in_range() as f64 * 2.0 + SINC_SAMPLES
 }
 
-/// The place of a sampled lane among the recording's lanes.
-fn place(lane: LaneId) -> Option<usize> {
-    match lane.part {
-        Part::Real => Some(lane.channel),
-        Part::I => Some(lane.channel * 2),
-        Part::Q => Some(lane.channel * 2 + 1),
-        _ => None,
-    }
-}
-
 /// Memory for held samples, all lanes together: about 40 ms to read from a disk.
 const HELD_BYTES: usize = 64 << 20;
 /// The part of it that is read within one picture: about 10 ms.
@@ -490,8 +487,9 @@ const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
 const OVERVIEW_COLUMNS_MAX: usize = 2048;
 /// Time per picture for samples of unknown columns. Keys must respond within 0.1 s, and the next picture continues.
-const PICTURE_MS: u64 = 30;
-const OVERVIEW_MS: u64 = 10;
+const PICTURE: Duration = Duration::from_millis(30);
+const OVERVIEW: Duration = Duration::from_millis(10);
+const EXACT: Duration = Duration::from_secs(1);
 /// The same, for the transforms of a waterfall.
 const WATERFALL: Duration = Duration::from_millis(100);
 const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);

@@ -202,6 +202,13 @@ impl RecordingOutline {
         }
     }
 
+    /// The run without a gap that has a position of the file, as positions.
+    pub(crate) fn run_at(&self, position: u64) -> (u64, u64) {
+        let next = self.stretches.partition_point(|stretch| stretch.position <= position);
+        let end = self.stretches.get(next).map_or(self.len_samples(), |stretch| stretch.position);
+        (next.checked_sub(1).map_or(0, |at| self.stretches[at].position), end.max(position + 1))
+    }
+
     /// The runs that overlap some indices.
     pub(crate) fn stretches_in(&self, indices: Range<u64>) -> &[Stretch] {
         let first = self.stretches.partition_point(|stretch| stretch.end_index() <= indices.start);

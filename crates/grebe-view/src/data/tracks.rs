@@ -175,11 +175,7 @@ impl<K: Kind> Tracks<K> {
         if block == 0 {
             return Ok(());
         }
-        let borrowed = K::borrowed(frame);
-        if borrowed.is_none() {
-            K::decode(frame, &mut self.scratch);
-            self.derive(block, first);
-        }
+        let borrowed = self.decode(frame, first == self.samples.next_index());
         let Tracks { samples, derived, scratch, channels, .. } = self;
         let all = borrowed.unwrap_or(scratch);
         let (own, channels) = (samples.channels(), *channels);
@@ -199,6 +195,34 @@ impl<K: Kind> Tracks<K> {
                 other => other,
             }
         })
+    }
+
+    /// Passes on all lanes of a frame, as [`append`](Tracks::append) does, and keeps none. `follows`: the last frame was
+    /// the one before it.
+    pub(crate) fn see(&mut self, frame: &Frame<'_>, follows: bool, see: impl FnOnce(&[&[K]])) {
+        let block = frame.header().block_length_samples as usize;
+        if block == 0 {
+            return;
+        }
+        let all = self.decode(frame, follows).unwrap_or(&self.scratch);
+        if all.len() == self.places() * block {
+            with_lanes(all, block, see);
+        }
+    }
+
+    /// The derived parts, in the order of their places.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
+        self.derived.iter().map(|&(part, _)| part)
+    }
+
+    /// All lanes of a frame, if it stores them that way. Else they go to `scratch`, the derived ones behind them.
+    fn decode<'a>(&mut self, frame: &Frame<'a>, follows: bool) -> Option<&'a [K]> {
+        let borrowed = K::borrowed(frame);
+        if borrowed.is_none() {
+            K::decode(frame, &mut self.scratch);
+            self.derive(frame.header().block_length_samples as usize, follows);
+        }
+        borrowed
     }
 
     /// Marks all samples up to an index as missing, unless they are there.
@@ -233,11 +257,11 @@ impl<K: Kind> Tracks<K> {
     }
 
     /// Derives all parts of the frame in `scratch`, after its lanes.
-    fn derive(&mut self, block: usize, first: u64) {
+    fn derive(&mut self, block: usize, follows: bool) {
         if !self.format.is_complex() || self.scratch.len() != self.samples.channels() * block {
             return;
         }
-        let follows = first == self.samples.next_index() && self.last.len() == self.channels;
+        let follows = follows && self.last.len() == self.channels;
         let sampled = self.scratch.len();
         self.scratch.resize(sampled + self.derived.len() * self.channels * block, K::default());
         let full_scale = self.full_scale();

@@ -1,3 +1,4 @@
+mod derived;
 mod fake;
 
 use std::ops::Range;
@@ -26,11 +27,12 @@ fn core(
     samples: usize,
 ) -> (ScopeCore, Vec<Vec<f32>>, Arc<Mutex<Shared>>) {
     let mut rng = Rng::with_seed(9);
+    let values = samples * format.components();
     let channels: Vec<Vec<f32>> = (0..channels)
         .map(|_| {
-            let mut all: Vec<f32> = (0..samples).map(|_| f32::from(rng.i16(-100..100))).collect();
-            for _ in 0..samples / 40_000 {
-                all[rng.usize(0..samples)] = f32::from(rng.i16(..));
+            let mut all: Vec<f32> = (0..values).map(|_| f32::from(rng.i16(-100..100))).collect();
+            for _ in 0..values / 40_000 {
+                all[rng.usize(0..values)] = f32::from(rng.i16(..));
             }
             all
         })
