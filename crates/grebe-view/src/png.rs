@@ -118,6 +118,9 @@ pub fn render_pngs(
     for model in &mut models {
         analyse(model, png.width, label_chars);
         model.place_markers(true);
+        if model.seen.picture.is_estimated {
+            model.seen.hud.notice.get_or_insert_with(|| ESTIMATED.to_owned());
+        }
     }
     let parts = models.iter_mut().map(|model| draw::image(model, png.width, height, label_chars));
     let bytes = raster::Image::stack(&parts.collect::<Result<Vec<_>, _>>()?)?.to_png()?;
@@ -201,7 +204,9 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
             model.range(place);
         }
         let viewport = Viewport { is_exact: true, ..model.viewport(columns) };
-        if model.seen.picture.answers.as_ref() == Some(&viewport) || begun.elapsed() > ANALYSIS_MAX {
+        let picture = &model.seen.picture;
+        let is_final = !picture.is_estimated || model.link.is_closed();
+        if picture.answers.as_ref() == Some(&viewport) && is_final || begun.elapsed() > ANALYSIS_MAX {
             return;
         }
         model.link.request(viewport);
@@ -211,6 +216,7 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
     }
 }
 
+const ESTIMATED: &str = "estimated: not all samples were read";
 /// A hung source must not delay the picture for ever.
 const ANALYSIS_MAX: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);

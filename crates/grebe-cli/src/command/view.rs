@@ -69,11 +69,15 @@ pub(crate) fn run(options: &View) -> Result<Ending> {
         return bench(open(&uris, 0, options, &mut Spawn::None)?, options.size, duration);
     }
     let mut spawn = recipe.map_or(Spawn::None, |recipe| Spawn::Recipe(Box::new(recipe)));
-    let shown: Vec<Shown> =
+    let mut shown: Vec<Shown> =
         (0..uris.len()).map(|place| open(&uris, place, options, &mut spawn)).collect::<Result<_>>()?;
     let is_incoming = shown.iter().any(|shown| shown.show.is_incoming);
     let progress = shown.first().map(|shown| shown.show.progress.clone());
     let is_read = !is_incoming && uris.iter().all(is_file);
+    if options.png.is_some() && !is_incoming {
+        // The picture says itself whether it is an estimate.
+        shown.iter_mut().for_each(|it| it.show.progress = it.show.progress.clone().without_line());
+    }
     let ended = show::run(&surface(options, is_read), shown, metrics);
     // A failure of the generator explains a stream that failed or never came.
     if let Spawn::Running(generator) = &mut spawn {

@@ -36,6 +36,11 @@ impl Progress {
         self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Without its line, for pictures that say themselves whether they are estimates.
+    pub(crate) fn without_line(self) -> Self {
+        Self { line: Arc::default(), ..self }
+    }
+
     pub(super) fn set(&self, line: Option<String>) {
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
