@@ -252,7 +252,9 @@ impl Shown {
         let (opener, first) = (self.show.opener.clone(), self.running.clone());
         let mut options = ViewOptions::new(self.status());
         options.initial.clone_from(&self.show.initial);
-        options.export = Some(Box::new(export::export));
+        let name = self.show.name.clone();
+        options.export =
+            Some(Box::new(move |path, extract, band| export::export(&name, path, extract, band)));
         let remote_keeper = self.show.remote_keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.keeper = self.show.keeper.as_ref().map(RingSaver::for_scope).or(remote_keeper);
         let remote_annotator =

@@ -46,6 +46,8 @@ pub struct BandCut {
     /// Samples of each box, in the signal.
     ranges: Vec<Range<u64>>,
     rate_hz: f64,
+    /// Name of the recording, and the number of its first sample.
+    source: (String, u64),
 }
 
 /// A range read at once, and the boxes that need it.
@@ -63,6 +65,8 @@ impl BandCut {
     /// give.
     pub fn new(files: Vec<SampleFile>, boxes: Vec<CutBox>) -> Result<Self, Error> {
         let rate_hz = files.first().and_then(SampleFile::rate_hz).unwrap_or(0.0);
+        let name = files.first().and_then(|file| file.name().file_name()).unwrap_or_default();
+        let source = (name.to_string_lossy().into_owned(), 0);
         let signal = Signal::new(files);
         let all = signal.len_samples();
         let setting =
@@ -80,7 +84,7 @@ impl BandCut {
             }
             ranges.push(begin..begin.saturating_add(length).min(all));
         }
-        let cut = Self { signal, boxes, ranges, rate_hz };
+        let cut = Self { signal, boxes, ranges, rate_hz, source };
         for number in 0..cut.boxes.len() {
             let within = cut.stretches_of(number);
             let filters: Result<Vec<_>, _> = within.map(|stretch| cut.filter(number, stretch)).collect();
@@ -92,6 +96,12 @@ impl BandCut {
             }
         }
         Ok(cut)
+    }
+
+    /// Names the source in the results' annotations: the recordings are a copy of it from the sample `first` on.
+    #[must_use]
+    pub fn copied_from(self, source: &str, first: u64) -> Self {
+        Self { source: (source.to_owned(), first), ..self }
     }
 
     /// Whether the recording says its centre frequency, so that frequencies are those on the air.
@@ -118,7 +128,14 @@ impl BandCut {
                     let stretch = &self.signal.stretches[stretch];
                     stretch.end.min(range.end) - stretch.begin.max(range.start)
                 });
-                Output::new(wanted, range.clone(), to[number].clone(), outside_samples.sum(), &self.signal)
+                Output::new(
+                    wanted,
+                    range.clone(),
+                    to[number].clone(),
+                    outside_samples.sum(),
+                    &self.signal,
+                    self.source.clone(),
+                )
             })
             .collect();
         let (mut cutters, mut before): (Vec<Cutter>, Vec<BandFilter>) = (Vec::new(), Vec::new());

@@ -12,16 +12,21 @@ use grebe_view::{CutBand, Extract, ExtractRun, ExtractSamples, Part};
 
 use crate::interrupt;
 
-/// Writes samples as a recording, with the triggers as annotations, or cuts a band out of them.
-pub(super) fn export(path: &Path, extract: &Extract, band: Option<CutBand>) -> Result<PathBuf, String> {
+/// Writes samples of a source as a recording, with the triggers as annotations, or cuts a band out of them.
+pub(super) fn export(
+    source: &str,
+    path: &Path,
+    extract: &Extract,
+    band: Option<CutBand>,
+) -> Result<PathBuf, String> {
     match band {
         None => export_all(path, extract),
-        Some(band) => export_band(path, extract, band),
+        Some(band) => export_band(source, path, extract, band),
     }
 }
 
 /// Cuts as `grebe convert --box` does, out of a temporary recording of the samples.
-fn export_band(path: &Path, extract: &Extract, band: CutBand) -> Result<PathBuf, String> {
+fn export_band(source: &str, path: &Path, extract: &Extract, band: CutBand) -> Result<PathBuf, String> {
     if extract.rate_hz.is_nan() || extract.rate_hz <= 0.0 {
         return Err("the stream states no rate, so no band of it can be cut".into());
     }
@@ -40,7 +45,7 @@ fn export_band(path: &Path, extract: &Extract, band: CutBand) -> Result<PathBuf,
     let folder = folder.map_err(|error| format!("cannot write to {}: {error}", beside.display()))?;
     let all = export_all(&folder.path().join("scope.sigmf-meta"), extract)?;
     let cut = || {
-        let cut = BandCut::new(vec![SampleFile::open(all)?], vec![part])?;
+        let cut = BandCut::new(vec![SampleFile::open(all)?], vec![part])?.copied_from(source, first);
         cut.write(&[path.to_owned()], &AtomicU64::new(0), &interrupt::cancel())
     };
     let done = cut().map_err(|error| error.to_string())?;
@@ -201,7 +206,7 @@ mod tests {
     #[test]
     fn no_band_is_cut_of_samples_without_a_rate() {
         let band = CutBand { samples: 0..10, low_hz: 0.1, high_hz: 0.2 };
-        let error = export(Path::new("x.sigmf-meta"), &Extract::default(), Some(band)).unwrap_err();
+        let error = export("x", Path::new("x.sigmf-meta"), &Extract::default(), Some(band)).unwrap_err();
         assert!(error.contains("no rate"), "{error}");
     }
 
@@ -226,10 +231,12 @@ mod tests {
         };
         let band = |samples| Some(CutBand { samples, low_hz: 80e3, high_hz: 120e3 });
         let out = folder.path().join("box.sigmf-meta");
-        let path = export(&out, &extract, band(11_000..31_000)).unwrap();
+        let path = export("udp://:5000", &out, &extract, band(11_000..31_000)).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
         assert_eq!((file.rate_hz(), file.len_samples()), (Some(50e3), 1_000));
         assert_eq!(file.description(0).unwrap().centre_frequency_hz, Some(100e3));
+        let said = file.annotations()[0].fields["core:comment"].as_str().unwrap_or_default();
+        assert!(said.starts_with("cut from udp://:5000, samples 11000 to 31000;"), "{said}");
         let sizes = |file: &mut SampleFile| {
             let length = file.len_samples() as usize;
             let samples = file.block(0, length).unwrap().channel::<Complex<f32>>(0).unwrap().into_owned();
@@ -238,9 +245,9 @@ mod tests {
         let cut = sizes(&mut file);
         assert!(cut.iter().all(|size| (size - 0.5).abs() < 1e-3), "{cut:?}");
         // The part of the box that is held, and none.
-        let path = export(&folder.path().join("early.sigmf-meta"), &extract, band(0..2_000)).unwrap();
+        let path = export("x", &folder.path().join("early.sigmf-meta"), &extract, band(0..2_000)).unwrap();
         assert_eq!(SampleFile::open(&path).unwrap().len_samples(), 50);
-        assert!(export(&folder.path().join("late"), &extract, band(50_000..60_000)).is_err());
+        assert!(export("x", &folder.path().join("late"), &extract, band(50_000..60_000)).is_err());
         let names = std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name());
         let others: Vec<_> = names.filter(|it| it.to_string_lossy().starts_with('.')).collect();
         assert!(others.is_empty(), "{others:?}");
@@ -264,7 +271,7 @@ mod tests {
             triggers: vec![1010.5, 1700.0],
             ..Extract::default()
         };
-        let path = export(&folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
+        let path = export("x", &folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
         assert_eq!((file.rate_hz(), file.channels(), file.len_samples()), (Some(360.0), 1, 800));
         let segments: Vec<_> =
@@ -296,7 +303,7 @@ mod tests {
             triggers: Vec::new(),
             ..Extract::default()
         };
-        let path = export(&folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
+        let path = export("x", &folder.path().join("seen.sigmf-meta"), &extract, None).unwrap();
         let mut file = SampleFile::open(&path).unwrap();
         let (length, format) = (file.len_samples() as usize, file.format());
         let block = file.block(0, length).unwrap();

@@ -24,8 +24,8 @@ pub(super) struct Output {
     range: Range<u64>,
     to: PathBuf,
     labels: Vec<Label>,
-    /// Of the recording that is cut.
-    source: String,
+    /// Name of the recording that is cut, and the number of its first sample.
+    source: (String, u64),
     writer: Option<SigmfWriter>,
     place: Option<Place>,
     cut: BoxCut,
@@ -53,9 +53,9 @@ impl Output {
         to: PathBuf,
         outside_samples: u64,
         signal: &Signal,
+        source: (String, u64),
     ) -> Self {
         let labels = signal.labels(range.clone());
-        let source = signal.files[0].name().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let cut = BoxCut { outside_samples, ..BoxCut::default() };
         Self { wanted, range, to, labels, source, writer: None, place: None, cut }
     }
@@ -178,7 +178,8 @@ impl Output {
     /// Source, place and filter, as an annotation.
     fn fields(&self, filter: &BandFilter) -> Map<String, Value> {
         let (low_hz, high_hz) = self.edges_hz();
-        let Range { start, end } = self.range;
+        let (source, first) = &self.source;
+        let (start, end) = (first + self.range.start, first + self.range.end);
         let (before, after) = self.cut.edge_samples;
         let edges = match (before, after) {
             (0, 0) => "its edges are whole".to_owned(),
@@ -188,8 +189,7 @@ impl Output {
         };
         let half_hz = self.wanted.bandwidth_hz / 2.0;
         let comment = format!(
-            "cut from {}, samples {start} to {end}; flat to {half_hz} Hz from the centre, 80 dB down from {} Hz, no delay; {edges}",
-            self.source,
+            "cut from {source}, samples {start} to {end}; flat to {half_hz} Hz from the centre, 80 dB down from {} Hz, no delay; {edges}",
             filter.stop_hz(),
         );
         let fields = json!({

@@ -30,6 +30,13 @@ pub struct RegionMeasurements {
     pub burst: Option<Region>,
 }
 
+impl RegionMeasurements {
+    /// Whether the box is too long to search a burst in it.
+    pub(crate) fn is_long(&self) -> bool {
+        self.region.samples.end - self.region.samples.start > SAMPLES_MAX
+    }
+}
+
 /// Measures the box of a viewer, and keeps the result while its samples stay the same.
 #[derive(Debug, Default)]
 pub(super) struct RegionMeasurer {

@@ -312,8 +312,19 @@ impl ViewModel {
                 is_chosen: Some(it) == chosen,
             })
         };
+        let mut boxed = self.box_mark();
         let annotations = self.seen.picture.annotations.iter().filter_map(|annotation| of(annotation));
-        annotations.chain(self.box_mark()).collect()
+        let mut marks: Vec<WaterfallMark> = annotations.collect();
+        if let Some(boxed) = &mut boxed {
+            // An annotated box has the annotation's words before its own, which would lie over them.
+            let is_same = |mark: &WaterfallMark| (mark.rows, mark.parts) == (boxed.rows, boxed.parts);
+            if let Some(place) = marks.iter().position(is_same) {
+                let mark = marks.remove(place);
+                (boxed.words, boxed.color) = (format!("{}: {}", mark.words, boxed.words), mark.color);
+            }
+        }
+        marks.extend(boxed);
+        marks
     }
 
     /// Rows and parts of a [`WaterfallMark`]; `None` outside of the waterfall.

@@ -121,7 +121,8 @@ impl ViewModel {
             setting => {
                 self.set(setting, place);
                 let stays = setting.is_many() || setting.is_deed();
-                self.open.list = stays.then_some(OpenList { marked: place, ..list });
+                // A deed may have closed it.
+                self.open.list = self.open.list.and(stays.then_some(OpenList { marked: place, ..list }));
             }
         }
     }

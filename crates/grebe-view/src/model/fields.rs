@@ -55,7 +55,7 @@ impl Field {
         matches!(self, Field::Name(_) | Field::Unit(_) | Field::PinLabel(_) | Field::AnnotationFilter)
     }
 
-    fn is_of_annotations(self) -> bool {
+    pub(crate) fn is_of_annotations(self) -> bool {
         use Field::{AnnotationColor, AnnotationComment, AnnotationFilter, AnnotationHigh};
         matches!(self, AnnotationColor | AnnotationComment | AnnotationFilter | AnnotationHigh)
             || matches!(self, Field::AnnotationLabel | Field::AnnotationLow)

@@ -82,12 +82,21 @@ impl ViewModel {
 
     /// Moves the box to the burst under it.
     fn snap_box(&mut self) {
-        match self.box_measured().and_then(|measured| measured.burst.clone()) {
+        let Some(measured) = self.box_measured() else {
+            return self.say("the box is not measured yet".into());
+        };
+        match measured.burst.clone() {
             Some(Region { samples, band, .. }) => {
                 let frequencies = [band.low, band.high].map(|cycles| self.frequency_of(cycles));
                 self.set_box([samples.start, samples.end], frequencies);
             }
-            None => self.say("no burst under the box, or it is too long for a search: see grebe find".into()),
+            None if measured.is_long() => {
+                self.say(
+                    "a box of more than 1,048,576 samples is not searched: draw a shorter one over the burst"
+                        .into(),
+                );
+            }
+            None => self.say("no burst under the box".into()),
         }
     }
 

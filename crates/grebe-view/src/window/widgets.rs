@@ -95,6 +95,7 @@ impl ScopePanes {
         let edit = TextEdit::singleline(&mut text).id(id).text_color(color32(color));
         let edit = match field {
             Field::Unit(_) => ui.add(edit.desired_width(90.0).hint_text("counts")),
+            _ if field.is_of_annotations() => ui.add(edit.desired_width(170.0)),
             _ if field.is_text() => ui.add(edit.desired_width(90.0)),
             _ => ui.add(edit.desired_width(84.0).font(egui::TextStyle::Monospace)),
         };
