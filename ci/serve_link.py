@@ -8,6 +8,7 @@ The emulator is that of ci/copy_table.py. A generator and `grebe serve` run in o
 monotonic clock, so the age of a picture when it comes is what it is: from the newest sample in it to its last byte here. Bytes are those that the
 sending namespace's device counted, and losses those that the server's scope knows: all since it began, and those while the row was measured.
 --jumps has a viewer go to that many places of the history by turns, each held: how long until a picture of it is there, and an exact one.
+--waterfall adds a waterfall to the picture: rows that arrived per second; then boxes of the past by turns: how long until one is measured exactly.
 --hour FOLDER serves a recording of an hour of 100 MS/s instead (720 GB, sparse, with noise in 24 places and its summary; 0.3 GB of the disk, removed
 at the end; needs numpy), whose pages were dropped from the cache, and jumps in it, every second time to the noise:
 
@@ -42,6 +43,7 @@ def main():
     parser.add_argument("--viewers", type=int, default=1)
     parser.add_argument("--duration", type=float, default=20)
     parser.add_argument("--jumps", type=int, default=0)
+    parser.add_argument("--waterfall", action="store_true")
     parser.add_argument("--hour", type=Path, metavar="FOLDER")
     parser.add_argument("--memory", default="", help="of the stream's shared memory, for one reader, as 1G; as it is where none is given")
     parser.add_argument("--tcp", default="", help="congestion control of the sending end, as bbr; as it is where none is given")
@@ -67,6 +69,8 @@ def main():
                     alone = used(server, options.duration / 2)
                     for span in options.spans:
                         print(row(options, server, token, (rate, delay_ms, loss), span, alone), flush=True)
+                        if options.waterfall:
+                            print(waterfall(options, token, (rate, delay_ms, loss), span), flush=True)
                     if options.jumps:
                         print(jumps(options, token, (rate, delay_ms, loss), options.spans[0]), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f}")
@@ -138,6 +142,16 @@ def jumps(options, token, link, span, places=()):
     )
 
 
+def waterfall(options, token, link, span):
+    own = [sys_executable(), __file__, "--fall", token, str(span), str(options.columns), str(options.duration)]
+    found = json.loads(subprocess.run(["ip", "netns", "exec", f"{NAME}-b", *own], stdout=subprocess.PIPE, check=True).stdout)
+    boxes = sorted(found["boxes_ms"])
+    return (
+        f"\nwaterfall of {span:g} s over {words_of(link)}: {found['rows'] / options.duration:.1f} rows a second, in {found['waterfalls']} parts, at most"
+        f" {found['gap_s']:.2f} s apart; {len(boxes)} boxes exact after {at(boxes, 0.5):.0f}, {at(boxes, 0.95):.0f}, {boxes[-1]:.0f} ms (p50, p95, worst)\n"
+    )
+
+
 def viewer(token, span, columns, duration, jumps, places=()):
     return [sys_executable(), __file__, "--look", token, str(span), str(columns), str(duration), str(jumps), *map(str, places)]
 
@@ -164,8 +178,29 @@ def cpu_s(server):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def look(token, span, columns, duration, jumps, places):
-    """A viewer: requests a viewport, acknowledges messages, and notes their age or delay."""
+class Scope:
+    """A connection to a served scope: says messages, and reads them."""
+
+    def __init__(self, token):
+        self.stream, self.reader = opened()
+        self.say({"hello": {"protocol": 1, "token": token, "pictures_per_s": 60}})
+
+    def say(self, message):
+        text = json.dumps(message).encode()
+        length = struct.pack("!B", 0x80 | len(text)) if len(text) < 126 else struct.pack("!BH", 0x80 | 126, len(text))
+        self.stream.sendall(b"\x81" + length + b"\0\0\0\0" + text)
+
+    def read(self):
+        """Its kind (1 text, 2 binary) and its body."""
+        kind, length = struct.unpack("!BB", self.reader.read(2))
+        if length == 126:
+            (length,) = struct.unpack("!H", self.reader.read(2))
+        elif length == 127:
+            (length,) = struct.unpack("!Q", self.reader.read(8))
+        return kind & 15, self.reader.read(length)
+
+
+def opened():
     stream = socket.create_connection((THERE, 4780))
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -174,29 +209,66 @@ def look(token, span, columns, duration, jumps, places):
     reader = stream.makefile("rb")
     while reader.readline().strip():
         pass
+    return stream, reader
 
-    def say(message):
-        text = json.dumps(message).encode()
-        length = struct.pack("!B", 0x80 | len(text)) if len(text) < 126 else struct.pack("!BH", 0x80 | 126, len(text))
-        stream.sendall(b"\x81" + length + b"\0\0\0\0" + text)
 
-    say({"hello": {"protocol": 1, "token": token, "pictures_per_s": 60}})
+def fall(token, span, columns, duration):
+    """A viewer of a waterfall: counts its new rows, and then asks for boxes of the past."""
+    scope = Scope(token)
+    viewport = {"number": 1, "columns": columns, "span": span, "spectrum": {"size": 1024, "window": "hann", "averages": 1, "is_peak_held": False, "waterfall": 0, "detector": "highest", "band": None}}
+    scope.say({"viewport": viewport})
+    item, boxes, begun, region, rate_hz, newest = bytearray(), [], None, None, 1.0, 0
+    rows, came = 0, []
+    while len(boxes) < 20:
+        kind, body = scope.read()
+        now = time.monotonic()
+        if kind == 1:
+            told = json.loads(body).get("told", {})
+            rate_hz = (told.get("stream") or {}).get("rate_hz", rate_hz)
+            measured = told.get("region")
+            if region and measured and measured["region"]["samples"] == region["samples"]:
+                if measured["signal"]["samples"] == region["samples"]["end"] - region["samples"]["start"]:
+                    boxes.append((now - asked) * 1e3)
+                    region = None
+        elif kind == 2:
+            number, drawn = picture(body)
+            scope.say({"ack": number})
+            newest = drawn["next"] if drawn else newest
+            begun = begun or now + BEGINS_S
+            for which, total, offset, piece in Parts(body).pieces():
+                if which != 2:
+                    continue
+                item = item[:offset] + piece
+                if len(item) == total > 0 and now < begun + duration:
+                    # Each has the rows up to its moment.
+                    passed = now - came[-1] if came else 0
+                    if now >= begun:
+                        rows += min(passed / span, 1) * Parts(item, 0).rows()
+                    came.append(now)
+        if begun and now > begun + duration and region is None and newest:
+            start = int(newest - (0.2 + 0.04 * len(boxes)) * rate_hz)
+            region = {"channel": 0, "samples": {"start": start, "end": start + int(0.05 * rate_hz)}, "band": [0.0, 0.1]}
+            viewport, asked = viewport | {"number": viewport["number"] + 1, "region": region}, now
+            scope.say({"viewport": viewport})
+    gap_s = max((after - before for before, after in zip(came, came[1:]) if after >= begun), default=duration)
+    print(json.dumps({"rows": rows, "waterfalls": len(came), "gap_s": gap_s, "boxes_ms": boxes}))
+
+
+def look(token, span, columns, duration, jumps, places):
+    """A viewer: requests a viewport, acknowledges messages, and notes their age or delay."""
+    scope = Scope(token)
+    say = scope.say
     say({"viewport": {"number": 1, "columns": columns, "span": span}})
     ages, begun, lost, lost_before, rate_hz = [], None, 0, None, 1.0
     asked, seen, shown, exact = 1, None, [], []
     while begun is None or (time.monotonic() < begun + duration if jumps == 0 else len(exact) < jumps):
-        kind, length = struct.unpack("!BB", reader.read(2))
-        if length == 126:
-            (length,) = struct.unpack("!H", reader.read(2))
-        elif length == 127:
-            (length,) = struct.unpack("!Q", reader.read(8))
-        body = reader.read(length)
+        kind, body = scope.read()
         now_ns = time.monotonic_ns()
-        if kind & 15 == 1:
+        if kind == 1:
             told = json.loads(body).get("told", {})
             lost = told["counts"]["lost_samples"] if "counts" in told else lost
             rate_hz = (told.get("stream") or {}).get("rate_hz", rate_hz)
-        elif kind & 15 == 2:
+        elif kind == 2:
             number, drawn = picture(body)
             say({"ack": number})
             # The first seconds find out what the path carries; of a recording no second picture comes unasked.
@@ -228,33 +300,84 @@ def look(token, span, columns, duration, jumps, places):
     print(json.dumps({"ages_ms": ages, "lost": lost_in_row, "lost_in_all": lost, "shown_ms": shown, "exact_ms": exact, "history_s": history_s}))
 
 
-def picture(body):
-    """Number of a message, and its picture's range: time of the newest sample, and length of the history."""
-    place = 1
+class Parts:
+    """Reads the parts of a binary message in turn."""
 
-    def varint():
-        nonlocal place
+    def __init__(self, body, place=1):
+        self.body, self.place = body, place
+
+    def varint(self):
         value = shift = 0
         while True:
-            byte = body[place]
-            place += 1
+            byte = self.body[self.place]
+            self.place += 1
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:
                 return value
 
-    number = varint()
-    if body[0] != 1:
-        return number, None
-    viewport = varint()
-    flags = body[place]
-    place += 9
-    _, _, oldest, following, server_ns = (varint() for _ in range(5))
-    drawn = {"viewport": viewport, "is_ended": bool(flags & 1), "is_estimated": bool(flags & 2), "oldest": oldest, "next": following, "made_ns": None}
-    if flags & 8:
-        zigzag = varint()
-        drawn["made_ns"] = server_ns - ((zigzag >> 1) ^ -(zigzag & 1))
-    return number, drawn
+    def take(self, length):
+        self.place += length
+        return self.body[self.place - length : self.place]
+
+    def byte(self):
+        return self.take(1)[0]
+
+    def skip_picture(self):
+        """From the flags of its trigger to the end of its lanes."""
+        flags = self.drawn[1]
+        if flags & 4:
+            self.byte()
+            self.take(16 + 8 * (self.byte() & 1))
+        for _ in range(self.varint()):
+            self.varint()
+            self.byte()
+            own = self.byte()
+            self.take(8 * (1 + bool(own & 8) + bool(own & 16)))
+            left = self.drawn[0]
+            while left > 0:
+                left -= self.varint() >> 4
+            self.byte()
+            self.take(self.varint())
+            if own & 2:
+                for _ in range(self.varint() * 2):
+                    self.varint()
+                self.byte()
+                self.take(self.varint())
+
+    def picture(self):
+        viewport, flags = self.varint(), self.byte()
+        self.take(8)
+        _, columns, oldest, following, server_ns = (self.varint() for _ in range(5))
+        drawn = {"viewport": viewport, "is_ended": bool(flags & 1), "is_estimated": bool(flags & 2), "oldest": oldest, "next": following, "made_ns": None}
+        if flags & 8:
+            zigzag = self.varint()
+            drawn["made_ns"] = server_ns - ((zigzag >> 1) ^ -(zigzag & 1))
+            self.varint(), self.varint()
+        self.drawn = (columns, flags)
+        return drawn
+
+    def pieces(self):
+        """Item, its size, and a piece of it with its place."""
+        self.varint()
+        if self.body[0] == 1:
+            self.picture()
+            self.skip_picture()
+        while self.body[0] < 3 and self.place < len(self.body):
+            item, total, offset = self.byte(), self.varint(), self.varint()
+            yield item, total, offset, self.take(self.varint())
+
+    def rows(self):
+        """Rows of a waterfall."""
+        self.varint(), self.varint()
+        return self.varint()
+
+
+def picture(body):
+    """Number of a message, and its picture's range: time of the newest sample, and length of the history."""
+    parts = Parts(body)
+    number = parts.varint()
+    return number, parts.picture() if body[0] == 1 else None
 
 
 def is_up():
@@ -307,7 +430,9 @@ class Kept:
 if __name__ == "__main__":
     import sys
 
-    if sys.argv[1:2] == ["--look"]:
+    if sys.argv[1:2] == ["--fall"]:
+        fall(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+    elif sys.argv[1:2] == ["--look"]:
         look(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]), [int(place) for place in sys.argv[7:]])
     else:
         main()

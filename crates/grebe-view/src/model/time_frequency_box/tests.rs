@@ -99,6 +99,7 @@ fn a_box_is_made_by_keys_and_removed_by_escape_after_what_is_open() {
     model.act(Action::Choices(crate::model::setting::Setting::Box));
     model.act(Action::Choose(0));
     assert!(model.controls.boxed.is_none() && model.controls.cursors.times.is_some(), "cursors first");
+    assert!(model.list().is_none(), "enter must not repeat a command");
     look(&mut model);
     model.controls.markers = Some([0.2, 0.05]);
     model.act(Action::Box(BoxDeed::BetweenMarks));
