@@ -198,6 +198,8 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
         *across = columns;
     }
     let begun = Instant::now();
+    // If the wait for exact columns was given up, they are not waited for again.
+    let is_exact = !model.seen.picture.is_estimated;
     loop {
         // Requests depend on the previous picture: the trigger's mode on the span, densities on the lanes' ranges.
         for place in 0..model.seen.picture.lanes.len() {
@@ -205,7 +207,7 @@ fn analyse(model: &mut ViewModel, width: u32, label_chars: usize) {
         }
         let viewport = Viewport { is_exact: true, ..model.viewport(columns) };
         let picture = &model.seen.picture;
-        let is_final = !picture.is_estimated || model.link.is_closed();
+        let is_final = !picture.is_estimated || !is_exact || model.link.is_closed();
         if picture.answers.as_ref() == Some(&viewport) && is_final || begun.elapsed() > ANALYSIS_MAX {
             return;
         }
