@@ -43,8 +43,8 @@ impl Purpose<'_> {
             }
             Some(255) => format!("ssh cannot reach {host}: {last}"),
             _ if ended.is_missing(program) => {
-                let bring =
-                    if self.call.can_bootstrap { ", or bring this one along: --bootstrap" } else { "" };
+                let can_bring = self.call.can_bootstrap && cfg!(unix);
+                let bring = if can_bring { ", or bring this one along: --bootstrap" } else { "" };
                 format!(
                     "`{program}` is not installed on {host}: install grebe there, or give its path: --remote-path /path/to/grebe{bring}"
                 )
