@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # try.sh ARCHIVE [RUNNER...]: unpacks a release, and shows that its command works: version, doctor, a picture of a generated signal, a
-# recording that is the same after conversion. RUNNER starts the command, such as wine.
+# recording that is the same after conversion, streams between processes. RUNNER starts the command, such as wine.
 set -euo pipefail
 
 archive=$(realpath "$1")
@@ -38,4 +38,11 @@ grebe record udp://127.0.0.1:45123 b.sigmf-meta --duration 1s >/dev/null
 wait
 grebe info --verify b.sigmf-meta >/dev/null
 echo "ok      a stream over UDP"
+grebe sg --rate 1M --duration 8s --to "shm://try-$$" >/dev/null &
+grebe record "shm://try-$$" c.sigmf-meta --duration 1s >/dev/null
+grebe info --verify c.sigmf-meta >/dev/null
+grebe view "shm://try-$$" --png shared.png --after 1s >/dev/null
+head -c 8 shared.png | grep -q PNG
+wait
+echo "ok      shared memory: one process generates, others record and draw"
 echo "1 passed, 0 failed"

@@ -29,6 +29,7 @@ mod flac;
 mod folder;
 mod formats;
 mod headerless;
+mod hexadecimal;
 mod kinds;
 mod label_file;
 mod labels;

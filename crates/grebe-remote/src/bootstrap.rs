@@ -1,7 +1,7 @@
 //! Installs this program on a host without one, in the user's cache there, under a name with its version and
 //! BLAKE3 hash.
 //!
-//! The remote system must be of the same kind, and every byte must arrive. At its start the program first
+//! The remote system must be of the same kind, with a POSIX shell, and every byte must arrive. At its start the program first
 //! compares itself with the hash in its command line, so a truncated or modified file does nothing.
 
 use std::fs;
@@ -14,6 +14,14 @@ use crate::error::{During, Error, Result};
 use crate::hello::VERSION;
 use crate::ssh::{Began, MARK, NotReady};
 
+/// Whether this program can be installed on the other host.
+pub(crate) enum Bootstrap {
+    Unwanted,
+    Possible(Own),
+    /// The reason, for the user.
+    Impossible(&'static str),
+}
+
 /// This program, for installation.
 pub(crate) struct Own {
     bytes: Vec<u8>,
@@ -22,9 +30,19 @@ pub(crate) struct Own {
     system: String,
 }
 
+impl Bootstrap {
+    pub(crate) fn new(is_wanted: bool) -> Result<Self> {
+        Ok(match is_wanted {
+            false => Self::Unwanted,
+            true if cfg!(windows) => Self::Impossible("this grebe is for Windows"),
+            true => Self::Possible(Own::read()?),
+        })
+    }
+}
+
 impl Own {
     /// Reads this program.
-    pub(crate) fn read() -> Result<Self> {
+    fn read() -> Result<Self> {
         let path = own_path()?;
         let bytes = fs::read(&path).during(format!("--bootstrap: cannot read {}", path.display()))?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
@@ -53,7 +71,7 @@ impl Own {
     fn takes_in(&self) -> Result<String> {
         let (folder, size, system) = (self.folder(), self.bytes.len(), &self.system);
         in_sh(&format!(
-            "set -e; umask 077; echo {MARK}; s=$(uname -sm); [ \"$s\" = \"{system}\" ] || {{ echo \"{OTHER}$s\"; exit 0; }}; \
+            "set -e; umask 077; echo {MARK}; s=$(uname -sm) || s=\"a system without uname\"; [ \"$s\" = \"{system}\" ] || {{ echo \"{OTHER}$s\"; exit 0; }}; \
              d={folder}; mkdir -p \"$d\"; t=$d/new.$$; c() {{ rm -f \"$t\"; }}; trap c EXIT; echo \"{GO_ON}\"; cat > \"$t\"; \
              [ \"$(wc -c < \"$t\")\" -eq {size} ] || {{ echo \"it is cut: is the disk full?\" >&2; exit 1; }}; \
              chmod 700 \"$t\"; mv -f \"$t\" \"$d/grebe\""

@@ -8,7 +8,7 @@ use grebe_connection::{Address, Purpose, Ticket, printable};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::bootstrap::{self, Own};
+use crate::bootstrap::{self, Bootstrap};
 use crate::config::Settings;
 use crate::error::{During, Error, Result};
 use crate::hello::{self, Call, Failed, Hello, Ready, Turn, VERSION};
@@ -56,12 +56,12 @@ impl Remote {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let arguments = call.arguments;
-        let own = if settings.bootstrap { Some(Own::read()?) } else { None };
+        let mut own = Bootstrap::new(settings.bootstrap)?;
         let mut is_brought = false;
         loop {
             let line = match &own {
-                Some(own) => own.line(&word_there(&settings.program), arguments)?,
-                None => format!("{} {arguments}", word_there(&settings.program)),
+                Bootstrap::Possible(own) => own.line(&word_there(&settings.program), arguments)?,
+                _ => format!("{} {arguments}", word_there(&settings.program)),
             };
             let ended = match Self::try_start(settings, call, hello, &line, is_cancelled)? {
                 Ok(remote) if remote.ready.protocol == call.protocol => return Ok(remote),
@@ -69,12 +69,19 @@ impl Remote {
                 Err(ended) => Ok(ended),
             };
             // Whether installing this program would help.
-            let is_of_use = ended.as_ref().map_or(true, |ended| ended.is_missing() || ended.is_too_old());
+            let is_of_use = |ended: &Ended| ended.is_missing(&settings.program) || ended.is_too_old();
+            let is_of_use = ended.as_ref().map_or(true, is_of_use);
             match &own {
-                Some(own) if is_of_use && !is_brought => bootstrap::bring(own, settings, is_cancelled)?,
+                Bootstrap::Possible(_) if ended.as_ref().is_ok_and(|ended| ended.is_unknown("exec")) => {
+                    own = Bootstrap::Impossible("its login shell is not a Unix shell (is it Windows?)");
+                }
+                Bootstrap::Possible(own) if is_of_use && !is_brought => {
+                    bootstrap::bring(own, settings, is_cancelled)?;
+                    is_brought = true;
+                }
+                Bootstrap::Impossible(reason) if is_of_use => return Err(not_brought(settings, reason)),
                 _ => return Err(why(settings, call, ended)),
             }
-            is_brought = true;
         }
     }
 
@@ -308,6 +315,14 @@ impl Failed {
     fn of(self, host: &SshHost) -> Error {
         Error::Failed { host: host.to_string(), why: printable(self.why.as_bytes()), status: self.status }
     }
+}
+
+/// Reason and remedy if the other host needs this program, and cannot get it.
+fn not_brought(Settings { host, .. }: &Settings, reason: &str) -> Error {
+    Error::not_started(format!(
+        "--bootstrap cannot install grebe on {host}: {reason}: install grebe {VERSION} there, or give its path: \
+         --remote-path /path/to/grebe"
+    ))
 }
 
 /// Reason for a missing other end: it ended, or has another version.

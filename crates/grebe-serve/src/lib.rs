@@ -21,6 +21,7 @@ mod server;
 mod session;
 mod shared;
 mod tls;
+mod upgrade;
 mod viewer;
 
 pub use address::ServerAddress;

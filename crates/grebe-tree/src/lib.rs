@@ -47,6 +47,7 @@ mod delta;
 mod directories;
 mod error;
 mod exclude;
+mod glob;
 mod handover;
 #[cfg(test)]
 mod hostile;

@@ -4,6 +4,7 @@
 mod graphs;
 mod kills;
 mod logins;
+mod no_unix;
 #[cfg(target_os = "linux")]
 mod pictures;
 mod relay;

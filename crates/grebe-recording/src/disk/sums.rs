@@ -3,16 +3,18 @@
 use std::fmt;
 use std::hash::Hasher;
 
-use sha2::{Digest, Sha512};
+use ring::digest::{Context, SHA512};
 use twox_hash::XxHash3_64;
 
+use crate::hexadecimal::hex;
+
 /// Partial sums of a file up to its last write.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sums {
     /// `None` without checksums.
     pieces: Option<Pieces>,
     /// `None` if not requested, or if some bytes were skipped.
-    sha512: Option<Sha512>,
+    sha512: Option<Context>,
     bytes: u64,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct Summed {
 impl Sums {
     pub(super) fn new(is_wanted: bool, sha512: bool) -> Self {
         let pieces = is_wanted.then(Pieces::new);
-        Self { pieces, sha512: (is_wanted && sha512).then(Sha512::new), bytes: 0 }
+        Self { pieces, sha512: (is_wanted && sha512).then(|| Context::new(&SHA512)), bytes: 0 }
     }
 
     /// Adds the next `length` bytes; `bytes` is `None` to skip them. Returns the skipped bytes.
@@ -58,8 +60,7 @@ impl Sums {
     pub(super) fn summed(&self, bytes: u64) -> Summed {
         let is_all = self.bytes == bytes;
         let sha512 = self.sha512.as_ref().filter(|_| is_all);
-        let sha512 =
-            sha512.map(|sum| sum.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        let sha512 = sha512.map(|sum| hex(sum.clone().finish().as_ref()));
         let mut xxh3 = Vec::new();
         if let Some(pieces) = &self.pieces {
             let whole = (bytes / SUMMED_BYTES) as usize;
@@ -73,9 +74,10 @@ impl Sums {
     }
 }
 
-impl fmt::Debug for Pieces {
+impl fmt::Debug for Sums {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pieces").field("sums", &self.sums).field("open_bytes", &self.open_bytes).finish()
+        let sums = self.pieces.as_ref().map(|pieces| &pieces.sums);
+        f.debug_struct("Sums").field("sums", &sums).field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 

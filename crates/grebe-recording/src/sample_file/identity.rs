@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use ring::digest::{Context, SHA256};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{RawFile, SampleFile};
 use crate::error::Error;
+use crate::hexadecimal::hex;
 
 impl SampleFile {
     /// The first bytes of a SHA-256 over samples from the beginning, the end and between.
@@ -18,14 +19,14 @@ impl SampleFile {
     pub(crate) fn fingerprint(&mut self) -> Result<[u8; 16], Error> {
         let samples = self.len_samples();
         let length = samples.min(LOOK_SAMPLES);
-        let (mut hash, mut block) = (Sha256::new(), Vec::new());
+        let (mut hash, mut block) = (Context::new(&SHA256), Vec::new());
         for look in 0..LOOKS {
             let position = ((samples - length) as u128 * look as u128 / (LOOKS - 1) as u128) as u64;
             self.read(position, length as usize, &mut block)?;
             hash.update(&block);
         }
-        let digest = hash.finalize();
-        Ok(std::array::from_fn(|place| digest[place]))
+        let digest = hash.finish();
+        Ok(std::array::from_fn(|place| digest.as_ref()[place]))
     }
 
     /// Source and method of reading these samples: equal values give equal samples.
@@ -34,10 +35,10 @@ impl SampleFile {
     /// Those of [`fingerprint`](Self::fingerprint).
     pub(crate) fn identity(&mut self) -> Result<Value, Error> {
         let files: Vec<Value> = self.sources.iter().map(identity_of).collect();
-        let mut segments = Sha256::new();
+        let mut segments = Context::new(&SHA256);
         for segment in &self.segments {
             for number in [segment.position, segment.length_samples, segment.first_sample_index] {
-                segments.update(number.to_le_bytes());
+                segments.update(&number.to_le_bytes());
             }
         }
         Ok(json!({
@@ -46,7 +47,7 @@ impl SampleFile {
             "conversion": self.converted.as_ref().map(|converted| format!("{:?}", converted.conversion)),
             "sample_rate_hz": self.sample_rate_hz,
             "samples": self.len_samples,
-            "segments": hex(&segments.finalize()[..16]),
+            "segments": hex(&segments.finish().as_ref()[..16]),
             "fingerprint": hex(&self.fingerprint()?),
         }))
     }
@@ -73,10 +74,6 @@ fn identity(path: &Path, (bytes, modified): (u64, Option<SystemTime>)) -> Value 
         "bytes": bytes,
         "modified_ns": modified.map(|since| since.as_nanos() as u64),
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const LOOKS: u64 = 16;

@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use sha2::{Digest, Sha512};
+use ring::digest::{Context, SHA512};
+
+use crate::hexadecimal::hex;
 
 /// The sum of a file's bytes.
 pub(super) struct Sum {
     file: File,
     begin: u64,
-    sum: Sha512,
+    sum: Context,
     bytes: u64,
     buffer: Vec<u8>,
 }
@@ -17,7 +19,7 @@ pub(super) struct Sum {
 /// Writes through, and sums.
 pub(super) struct Summing<W> {
     inner: W,
-    sum: Sha512,
+    sum: Context,
 }
 
 impl Sum {
@@ -28,7 +30,7 @@ impl Sum {
 
     /// Sums a file opened for reading, from byte `begin` on.
     pub(super) fn from(file: File, begin: u64) -> Self {
-        Self { file, begin, sum: Sha512::new(), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
+        Self { file, begin, sum: Context::new(&SHA512), bytes: 0, buffer: vec![0; BUFFER_BYTES] }
     }
 
     /// Adds the next bytes before `end`, one buffer at most.
@@ -47,18 +49,18 @@ impl Sum {
         while self.bytes < end {
             self.step(end)?;
         }
-        Ok(hex(self.sum))
+        Ok(hex(self.sum.finish().as_ref()))
     }
 }
 
 impl<W: Write> Summing<W> {
     pub(super) fn new(inner: W) -> Self {
-        Self { inner, sum: Sha512::new() }
+        Self { inner, sum: Context::new(&SHA512) }
     }
 
     /// The wrapped writer, and the sum of the written bytes.
     pub(super) fn finish(self) -> (W, String) {
-        (self.inner, hex(self.sum))
+        (self.inner, hex(self.sum.finish().as_ref()))
     }
 }
 
@@ -72,10 +74,6 @@ impl<W: Write> Write for Summing<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
     }
-}
-
-fn hex(sum: Sha512) -> String {
-    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const BUFFER_BYTES: usize = 256 << 10;

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use grebe_frame::{BatchPool, Complex, Header, SampleFormat};
 use proptest::prelude::*;
+use ring::digest::{SHA512, digest};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha512};
 use tempfile::TempDir;
 
 use super::layout::Base;
+use crate::hexadecimal::hex;
 use crate::{Error, SampleFile, Segment, SigmfSettings, SigmfWriter};
 
 mod annotated;
@@ -251,12 +252,9 @@ fn metadata_say_what_the_specification_wants() {
     assert_eq!(collection["collection"]["core:version"], "1.2.0");
     for number in 1..=4 {
         let meta = folder.path().join(format!("four_ch{number}.sigmf-meta"));
-        let hex = |path: &Path| {
-            let sum = Sha512::digest(fs::read(path).unwrap());
-            sum.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-        };
+        let sum = |path: &Path| hex(digest(&SHA512, &fs::read(path).unwrap()).as_ref());
         let stream = &collection["collection"]["core:streams"][number - 1];
-        assert_eq!(*stream, json!({"name": format!("four_ch{number}"), "hash": hex(&meta)}));
+        assert_eq!(*stream, json!({"name": format!("four_ch{number}"), "hash": sum(&meta)}));
         let mut value = read_json(&meta);
         let captures = value["captures"].take();
         let data = meta.with_extension("sigmf-data");
@@ -271,7 +269,7 @@ fn metadata_say_what_the_specification_wants() {
                     "core:description": "a test",
                     "core:recorder": concat!("grebe ", env!("CARGO_PKG_VERSION")),
                     "core:collection": "four",
-                    "core:sha512": hex(&data),
+                    "core:sha512": sum(&data),
                 },
                 "captures": null,
                 "annotations": [

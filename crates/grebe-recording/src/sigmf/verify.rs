@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use grebe_ring::Cancel;
-use sha2::{Digest, Sha512};
+use ring::digest::{Context, SHA512};
 use twox_hash::XxHash3_64;
 
 use super::archive::{Files, Part};
@@ -18,6 +18,7 @@ use super::open::open;
 use super::stripe_set::StripeSet;
 use super::stripes::all_bases;
 use crate::error::Error;
+use crate::hexadecimal::hex;
 
 /// Result of checking a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,10 +105,10 @@ impl Reading<'_> {
         let failed = Error::file("read", &verified.path);
         file.seek(SeekFrom::Start(offset_bytes)).map_err(failed)?;
         if let Some(expected) = &meta.global.sha512 {
-            let mut sum = Sha512::new();
+            let mut sum = Context::new(&SHA512);
             self.read(&verified.path, &mut file, bytes, |bytes| sum.update(bytes))?;
             verified.checked_bytes = bytes;
-            let sum: String = sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let sum = hex(sum.finish().as_ref());
             if !sum.eq_ignore_ascii_case(expected) {
                 verified.changed.push(0..bytes);
             }

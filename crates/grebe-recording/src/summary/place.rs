@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 
 use super::format::Kind;
+use crate::hexadecimal::hex;
 use crate::path_query::split;
 
 /// Path beside the recording: `x.grebe-summary` for `x.sigmf-meta` and its files, `x.wav.grebe-summary` for
@@ -32,8 +33,8 @@ pub(super) fn in_cache(path: &Path, kind: Kind) -> Option<PathBuf> {
     let cache = home("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let cache = cache.or_else(|| home("LOCALAPPDATA")).or_else(|| Some(home("HOME")?.join(".cache")))?;
     let place = std::path::absolute(path).ok()?;
-    let digest = Sha256::digest(place.as_os_str().as_encoded_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest(&SHA256, place.as_os_str().as_encoded_bytes());
+    let digest = hex(&digest.as_ref()[..8]);
     let name = place.file_name()?.to_string_lossy().into_owned();
     let name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();

@@ -42,9 +42,9 @@ impl Purpose<'_> {
                 format!("{host} refused the login: {last} (`ssh {host}` by hand has to work first)")
             }
             Some(255) => format!("ssh cannot reach {host}: {last}"),
-            _ if ended.is_missing() => {
-                let bring =
-                    if self.call.can_bootstrap { ", or bring this one along: --bootstrap" } else { "" };
+            _ if ended.is_missing(program) => {
+                let can_bring = self.call.can_bootstrap && cfg!(unix);
+                let bring = if can_bring { ", or bring this one along: --bootstrap" } else { "" };
                 format!(
                     "`{program}` is not installed on {host}: install grebe there, or give its path: --remote-path /path/to/grebe{bring}"
                 )
@@ -79,11 +79,28 @@ impl Purpose<'_> {
 }
 
 impl Ended {
-    /// Whether the remote shell did not find the command.
-    pub(crate) fn is_missing(&self) -> bool {
+    /// Whether the remote shell did not find the program.
+    pub(crate) fn is_missing(&self, program: &str) -> bool {
         let said = self.said.to_lowercase();
         let is_said = || ["command not found", "not recognized"].iter().any(|words| said.contains(words));
-        self.stuck.is_none() && (self.status == Some(127) || self.status != Some(255) && is_said())
+        self.stuck.is_none()
+            && (self.status == Some(127)
+                || self.status != Some(255) && (is_said() || self.is_unknown(program)))
+    }
+
+    /// Whether the remote shell does not know a word. In all languages, shells of Windows quote the word or begin a
+    /// line with it.
+    pub(crate) fn is_unknown(&self, word: &str) -> bool {
+        let is_named = |line: &str| {
+            let is_quoted = |(at, _): (usize, &str)| {
+                let (before, after) =
+                    (line[..at].chars().next_back(), line[at + word.len()..].chars().next());
+                before.is_some_and(is_quote) && after.is_some_and(is_quote)
+            };
+            line.strip_prefix(word).is_some_and(|rest| rest.starts_with(" : "))
+                || line.match_indices(word).any(is_quoted)
+        };
+        self.stuck.is_none() && self.status != Some(255) && self.said.lines().any(is_named)
     }
 
     /// Whether the remote grebe does not know its arguments.
@@ -107,6 +124,11 @@ impl Ended {
         let last = self.said.lines().map(str::trim).rfind(|line| !line.is_empty());
         last.unwrap_or("it gave no reason")
     }
+}
+
+/// Anything but ASCII may be a quotation mark in another code page.
+fn is_quote(letter: char) -> bool {
+    matches!(letter, '\'' | '"' | '`') || !letter.is_ascii()
 }
 
 const SHOWN_LETTERS: usize = 80;
@@ -141,6 +163,7 @@ mod tests {
             (Some(255), "Host key verification failed.", "does not trust the key"),
             (Some(127), "sh: 1: grebe: not found", "--remote-path"),
             (Some(1), "grebe: Command not found.", "--remote-path"),
+            (Some(1), "Der Befehl \"grebe\" ist entweder falsch geschrieben oder", "--remote-path"),
             (Some(126), "sh: 1: grebe: Permission denied", "cannot be run"),
             (Some(2), "error: unexpected argument '--serve' found", "too old"),
             (Some(2), "error: unrecognized subcommand 'cp'", "or say --bootstrap"),

@@ -33,9 +33,8 @@ fn contradictions(folder: &Path) -> Vec<String> {
         if extension == "sigmf-collection" {
             for stream in read_json(&path)["collection"]["core:streams"].as_array().unwrap() {
                 let meta = folder.join(format!("{}.sigmf-meta", stream["name"].as_str().unwrap()));
-                let sum = Sha512::digest(fs::read(&meta).unwrap());
-                let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
-                if stream["hash"] != sum.as_str() {
+                let sum = digest(&SHA512, &fs::read(&meta).unwrap());
+                if stream["hash"] != hex(sum.as_ref()) {
                     found.push(format!("{}: its sum is another", meta.display()));
                 }
             }

@@ -45,7 +45,7 @@ macro_rules! functions {
                 Ok(Self {
                     // SAFETY: each type is that of the function of this name in the headers of SoapySDR 0.8.
                     $($name: *unsafe {
-                        library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>($symbol)
+                        library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>($symbol.to_bytes_with_nul())
                     }?,)*
                 })
             }
