@@ -1,32 +1,52 @@
 //! Exclude patterns.
 
+use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+
 use crate::error::{Error, Result};
-use crate::glob::Glob;
 
 /// Decides whether a name is excluded.
 #[derive(Debug, Default)]
 pub(crate) struct Exclude {
-    any: Vec<Glob>,
-    directories: Vec<Glob>,
+    any: GlobSet,
+    directories: GlobSet,
 }
 
 impl Exclude {
     pub(crate) fn new(patterns: &[String]) -> Result<Self> {
-        let mut exclude = Self::default();
+        let (mut any, mut directories) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         for pattern in patterns {
-            let (globs, body) = match pattern.strip_suffix('/') {
-                Some(body) => (&mut exclude.directories, body),
-                None => (&mut exclude.any, &**pattern),
+            let (only_directories, body) = match pattern.strip_suffix('/') {
+                Some(body) => (true, body),
+                None => (false, &**pattern),
             };
             let from_top = body.strip_prefix('/');
-            let wrong = |why: String| Error::Pattern { pattern: pattern.clone(), why };
-            if from_top.unwrap_or(body).is_empty() {
-                return Err(wrong("it is empty; a pattern is a name, perhaps with * and ? in it".to_owned()));
+            let body = from_top.unwrap_or(body);
+            if body.is_empty() {
+                let why = "it is empty; a pattern is a name, perhaps with * and ? in it".to_owned();
+                return Err(Error::Pattern { pattern: pattern.clone(), why });
             }
             let anywhere = format!("**/{body}");
-            globs.extend(Glob::parse(from_top.unwrap_or(&anywhere)).map_err(wrong)?);
+            let glob = GlobBuilder::new(if from_top.is_some() { body } else { &anywhere })
+                .literal_separator(true)
+                .backslash_escape(true)
+                .build()
+                .map_err(|error| Error::Pattern {
+                    pattern: pattern.clone(),
+                    why: error.kind().to_string(),
+                })?;
+            if only_directories {
+                directories.add(glob)
+            } else {
+                any.add(glob)
+            };
         }
-        Ok(exclude)
+        let built = |builder: GlobSetBuilder| {
+            builder.build().map_err(|error| Error::Pattern {
+                pattern: patterns.join(" "),
+                why: error.kind().to_string(),
+            })
+        };
+        Ok(Self { any: built(any)?, directories: built(directories)? })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -35,10 +55,9 @@ impl Exclude {
 
     /// `path` begins at the top of the copy, with `/` between directories.
     pub(crate) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
-        // Patterns are text: they match other bytes by * and ? alone.
-        let path = String::from_utf8_lossy(path);
-        let is_in = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&path));
-        is_in(&self.any) || is_directory && is_in(&self.directories)
+        let candidate = Candidate::from_bytes(path);
+        self.any.is_match_candidate(&candidate)
+            || is_directory && self.directories.is_match_candidate(&candidate)
     }
 }
 

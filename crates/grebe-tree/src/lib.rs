@@ -47,7 +47,6 @@ mod delta;
 mod directories;
 mod error;
 mod exclude;
-mod glob;
 mod handover;
 #[cfg(test)]
 mod hostile;
