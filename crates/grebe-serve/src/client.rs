@@ -18,13 +18,11 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 
 use crate::address::ServerAddress;
 use crate::error::Error;
 use crate::tls;
-use crate::upgrade;
-use crate::viewer::WAY_IN;
 
 /// A scope on another host, until this is dropped.
 pub struct RemoteViewer {
@@ -213,13 +211,13 @@ impl Carrier {
             let _ = stream.set_nodelay(true);
             let place = self.address.place();
             match self.address.certificate {
-                None => Ok(Opened::Plain(Box::new(upgrade(stream, &place).await?))),
+                None => Ok(Opened::Plain(Box::new(upgrade(stream, &format!("ws://{place}/scope")).await?))),
                 Some(certificate) => {
                     let (host, _) = self.address.host_and_port();
                     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
                     let stream = tls::connector(certificate)?.connect(name, stream).await;
                     let stream = stream.map_err(|error| format!("TLS failed: {error}"))?;
-                    Ok(Opened::Tls(Box::new(upgrade(stream, &place).await?)))
+                    Ok(Opened::Tls(Box::new(upgrade(stream, &format!("wss://{place}/scope")).await?)))
                 }
             }
         };
@@ -293,7 +291,7 @@ enum Opened {
     Tls(Box<WebSocketStream<tokio_rustls::client::TlsStream<TcpStream>>>),
 }
 
-async fn upgrade<S>(mut stream: S, place: &str) -> Result<WebSocketStream<S>, String>
+async fn upgrade<S>(stream: S, url: &str) -> Result<WebSocketStream<S>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -301,8 +299,16 @@ where
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX))
         .write_buffer_size(0);
-    let read = upgrade::ask(&mut stream, place, WAY_IN).await.map_err(|error| error.to_string())?;
-    Ok(WebSocketStream::from_partially_read(stream, read, Role::Client, Some(config)).await)
+    let upgraded = tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await;
+    let (socket, _) = upgraded.map_err(|error| match error {
+        tokio_tungstenite::tungstenite::Error::Http(answer) => {
+            let body = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let said = body.chars().filter(|it| !it.is_control()).take(200).collect::<String>();
+            format!("it answers {} {said}", answer.status())
+        }
+        error => error.to_string(),
+    })?;
+    Ok(socket)
 }
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);

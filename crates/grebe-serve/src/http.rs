@@ -28,32 +28,24 @@ pub(crate) async fn read_head<S: AsyncRead + Unpin>(
     stream: &mut S,
     buffer: &mut Vec<u8>,
 ) -> io::Result<Option<Head>> {
-    let read = timeout(HEAD_TIME, read_parsed(stream, buffer, parse)).await;
-    read.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request head"))?
-}
-
-/// Reads until `parse` returns a head and its length, and leaves the following bytes in `buffer`. `None`: the other side
-/// closed.
-pub(crate) async fn read_parsed<S: AsyncRead + Unpin, T>(
-    stream: &mut S,
-    buffer: &mut Vec<u8>,
-    parse: impl Fn(&[u8]) -> io::Result<Option<(T, usize)>>,
-) -> io::Result<Option<T>> {
-    loop {
-        if let Some((head, length)) = parse(buffer)? {
-            buffer.drain(..length);
-            return Ok(Some(head));
+    let read = async {
+        loop {
+            if let Some((head, length)) = parse(buffer)? {
+                buffer.drain(..length);
+                return Ok(Some(head));
+            }
+            if buffer.len() >= HEAD_BYTES_MAX {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "its head is too long"));
+            }
+            let mut more = [0; 2048];
+            let count = stream.read(&mut more).await?;
+            if count == 0 {
+                return Ok(None);
+            }
+            buffer.extend_from_slice(&more[..count]);
         }
-        if buffer.len() >= HEAD_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its head is too long"));
-        }
-        let mut more = [0; 2048];
-        let count = stream.read(&mut more).await?;
-        if count == 0 {
-            return Ok(None);
-        }
-        buffer.extend_from_slice(&more[..count]);
-    }
+    };
+    timeout(HEAD_TIME, read).await.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no request head"))?
 }
 
 /// Parses a head, and returns its length; `None`: it is incomplete.
@@ -157,7 +149,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'";
 const HEAD_BYTES_MAX: usize = 8 << 10;
-pub(crate) const HEADERS_MAX: usize = 64;
+const HEADERS_MAX: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 const SEND_TIME: Duration = Duration::from_secs(20);
 

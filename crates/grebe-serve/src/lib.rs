@@ -21,7 +21,6 @@ mod server;
 mod session;
 mod shared;
 mod tls;
-mod upgrade;
 mod viewer;
 
 pub use address::ServerAddress;

@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use crate::http;
 use crate::session::Session;
 use crate::shared::{ServeEvent, Shared};
-use crate::upgrade;
 
 /// Answers requests until one of them is a viewer's, then serves that viewer. Calls `is_known` once the viewer was
 /// accepted.
@@ -59,7 +59,11 @@ where
         let Some(key) = head.key else {
             return http::refuse(&mut stream, "426 Upgrade Required", "viewers speak WebSocket here").await;
         };
-        http::send(&mut stream, upgrade::answer(&key).as_bytes()).await?;
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+            derive_accept_key(key.as_bytes())
+        );
+        http::send(&mut stream, answer.as_bytes()).await?;
         let config = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX))
@@ -215,7 +219,7 @@ where
 }
 
 /// Path of the WebSocket.
-pub(crate) const WAY_IN: &str = "/scope";
+const WAY_IN: &str = "/scope";
 /// Maximum requests of a connection before a viewer's.
 const REQUESTS_MAX: usize = 200;
 /// Maximum size of a viewer's message.
