@@ -12,7 +12,6 @@ pub(crate) mod congestion;
 pub(crate) mod connection;
 pub(crate) mod handshake;
 mod packet_protection;
-mod primitives;
 pub(crate) mod ranges;
 pub(crate) mod receiver;
 pub(crate) mod sender;

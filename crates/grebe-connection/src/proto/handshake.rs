@@ -21,7 +21,6 @@ use snow::{Builder, HandshakeState};
 
 use crate::error::{Error, Result};
 use crate::proto::packet_protection::{Opener, Sealer, Secret};
-use crate::proto::primitives::Primitives;
 use crate::proto::train::HandshakeTrain;
 use crate::proto::wire::{Frame, HEADER_BYTES, Header, ReceivedPackets, TAG_BYTES};
 
@@ -315,8 +314,8 @@ pub(crate) fn place_in_train(init: &[u8]) -> u8 {
 
 /// The handshake authenticates the head of the first packet.
 fn builder<'a>(key: &'a Key, head: &'a [u8]) -> Result<Builder<'a>> {
-    let builder = Builder::with_resolver(PATTERN.parse().map_err(keys)?, Box::new(Primitives));
-    builder.psk(0, key.as_bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
+    let params = PATTERN.parse().map_err(keys)?;
+    Builder::new(params).psk(0, key.as_bytes()).and_then(|builder| builder.prologue(head)).map_err(keys)
 }
 
 fn keys(error: snow::Error) -> Error {
