@@ -14,7 +14,7 @@ use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
 
 /// Identifies a viewer. Each viewer has its own trigger and averages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Viewer(pub(crate) u64);
 
 /// The samples that a scope keeps of a stream. Hides which of the two kinds of samples they are.

@@ -6,10 +6,12 @@
 //!           columns ---- nodes of the summary; where there are none yet, a few samples of each column
 //! ```
 
+mod columns;
 mod samples;
 mod waterfall;
 mod wide;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +22,16 @@ use grebe_scope::{Error as ScopeError, RangeStats};
 use crate::data::columns::Extent;
 use crate::data::extract::{Extract, WantedExtract};
 use crate::data::history::{History, IntoExtract, Kept, Viewer};
-use crate::data::lane::{LaneId, Part};
-use crate::data::overview::OverviewView;
+use crate::data::lane::LaneId;
 use crate::data::picture::{GapMark, Picture};
 use crate::data::picture_series::Moment;
 use crate::data::recording::{Recording, WantedSamples};
 use crate::data::samples::{Kind, is_short};
 use crate::data::spectrum::WaterfallView;
-use crate::data::viewport::{SpectrumSettings, Viewport, Window, columns_max};
+use crate::data::viewport::{SpectrumSettings, Viewport, Window};
 use samples::Reader;
 use waterfall::{Disk, Most, WideWaterfall, is_wide};
-use wide::{Wide, WideColumns};
+use wide::Wide;
 
 /// Creates the history of a recording.
 ///
@@ -52,7 +53,7 @@ struct Recorded<K: Kind> {
     /// The held indices, gaps included.
     held: Range<u64>,
     reader: Reader,
-    picture: Wide,
+    pictures: HashMap<Viewer, Wide>,
     overview: Wide,
     waterfall: WideWaterfall<K>,
     /// Viewers whose last picture had estimated columns.
@@ -79,7 +80,7 @@ impl<K: Kind + IntoExtract> Recorded<K> {
             capacity,
             held: 0..0,
             reader: Reader::default(),
-            picture: Wide::default(),
+            pictures: HashMap::new(),
             overview: Wide::default(),
             waterfall: WideWaterfall::default(),
             guessed: Vec::new(),
@@ -208,43 +209,6 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         self.recording.readable(positions.clone()) == *positions
     }
 
-    /// Adds columns, means and gaps from outside the held samples to the picture.
-    fn widen(&mut self, extent: &Extent, is_exact: bool, picture: &mut Picture) {
-        let (tracks, recording) = (&mut self.kept.tracks, &mut *self.recording);
-        let places: Vec<usize> = picture.lanes.iter().filter_map(|lane| tracks.place(lane.lane)).collect();
-        let wide = WideColumns {
-            grid: extent.grid,
-            first_column: extent.first_column,
-            count: extent.columns,
-            places: &places,
-        };
-        // A picture to be saved has no next one that could improve it.
-        let most = if is_exact { EXACT } else { PICTURE };
-        let columns = self.picture.columns(recording, &mut self.reader, tracks, &wide, most);
-        picture.is_estimated |= self.picture.is_estimated();
-        let (ends, own) = (tracks.ends(), tracks.sampled().channels());
-        let range = self.positions(extent.window());
-        let mut columns = columns.into_iter();
-        for lane in &mut picture.lanes {
-            let Some(place) = self.kept.tracks.place(lane.lane) else { continue };
-            lane.columns = columns.next().unwrap_or_default();
-            lane.line = None;
-            if place >= own {
-                lane.mean = self.picture.mean(&wide, place).unwrap_or(0.0);
-                continue;
-            }
-            lane.is_clipped = ends.is_some_and(|(low, high)| {
-                let is_end = |min: f32, max: f32| f64::from(max) >= high || f64::from(min) <= low;
-                lane.columns.iter().any(|column| !column.is_empty() && is_end(column.min, column.max))
-            });
-            let sums = self.recording.sums(place, range.clone());
-            let finite = sums.count.saturating_sub(sums.not_finite);
-            if finite > 0 {
-                lane.mean = sums.sum / finite as f64;
-            }
-        }
-    }
-
     /// Adds a waterfall whose rows are longer than a transform.
     fn fall(
         &mut self,
@@ -332,30 +296,6 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         };
         pairs.map_while(of).filter(|gap| gap.end > gap.start).take(GAPS_MAX).collect()
     }
-
-    /// Columns of the whole recording.
-    fn overview(&mut self, viewport: &Viewport, picture: &mut Picture) {
-        let all = self.recording.outline().indices();
-        let Some(columns) = viewport.overview.filter(|&columns| columns > 0 && !all.is_empty()) else {
-            return;
-        };
-        let (tracks, recording) = (&mut self.kept.tracks, &mut *self.recording);
-        let is_own = |lane: &LaneId| !Part::DERIVED.contains(&lane.part);
-        let lanes: Vec<LaneId> = tracks.lanes(viewport.lanes).filter(is_own).collect();
-        let columns = columns.min(OVERVIEW_COLUMNS_MAX).min(columns_max(lanes.len()));
-        let grid = grebe_scope::ColumnGrid::new((all.end - all.start) as f64 / columns as f64);
-        let first = grid.column_at(all.start);
-        let count = (grid.column_at(all.end - 1) + 1 - first) as usize;
-        let places: Vec<usize> = lanes.iter().filter_map(|&lane| tracks.place(lane)).collect();
-        let wide = WideColumns { grid, first_column: first as i64, count, places: &places };
-        let columns = self.overview.columns(recording, &mut self.reader, tracks, &wide, OVERVIEW);
-        let step = grid.samples_per_column();
-        picture.overview = Some(Arc::new(OverviewView {
-            left_index: first as f64 * step,
-            span_samples: count as f64 * step,
-            lanes: lanes.into_iter().zip(columns).collect(),
-        }));
-    }
 }
 
 impl<K: Kind + IntoExtract> History for Recorded<K> {
@@ -405,7 +345,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         let of = |lane: LaneId| whole.get(tracks.place(lane)?).cloned().flatten();
         look.fill(tracks, &asked, &moment, &extent, trigger, &of, picture);
         if !is_narrow {
-            self.widen(&extent, viewport.is_exact, picture);
+            self.widen(viewer, &extent, viewport.is_exact, picture);
         }
         self.arrive(viewport, &extent, picture);
         // Its rows use transforms spread over all samples.
@@ -442,6 +382,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
 
     fn forget(&mut self, viewer: Viewer) {
         self.kept.forget(viewer);
+        self.pictures.remove(&viewer);
         self.put_off.retain(|(it, _)| *it != viewer);
         self.guessed.retain(|it| *it != viewer);
     }
@@ -454,7 +395,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             if all.start != before.start || all.end < before.end {
                 self.held = 0..0;
             }
-            self.picture = Wide::default();
+            self.pictures.clear();
             self.overview = Wide::default();
         }
         // Estimates improve with each picture, until the summary is ready.
@@ -485,11 +426,6 @@ const NEWEST_WANTED: u64 = 1 << 16;
 /// Number of parts of a picture whose progress is reported.
 const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
-const OVERVIEW_COLUMNS_MAX: usize = 2048;
-/// Time per picture for samples of unknown columns. Keys must respond within 0.1 s, and the next picture continues.
-const PICTURE: Duration = Duration::from_millis(30);
-const OVERVIEW: Duration = Duration::from_millis(10);
-const EXACT: Duration = Duration::from_secs(1);
 /// The same, for the transforms of a waterfall.
 const WATERFALL: Duration = Duration::from_millis(100);
 const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);

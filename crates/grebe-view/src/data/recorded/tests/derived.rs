@@ -68,4 +68,22 @@ fn parts_of_a_wide_window_are_estimated_and_then_exact() {
     assert_eq!(shared.lock().unwrap().read_bytes, 0);
 }
 
+#[test]
+fn viewers_with_other_zooms_become_exact_beside_each_other() {
+    let (mut core, ..) = core(SampleFormat::Cf32, 1, 3_000_000);
+    let lanes = LaneMask::NONE.toggled(0).part_toggled(Part::I).part_toggled(Part::Q);
+    let lanes = lanes.part_toggled(Part::MagnitudeDb);
+    let viewports = [3.4, 2.9].map(|span| Viewport { span: Some(span), lanes, ..Viewport::latest(100) });
+    let mut are_exact = [false; 2];
+    for number in 0..1000 {
+        for (at, viewport) in viewports.iter().enumerate() {
+            are_exact[at] = !core.answer_for(Viewer(at as u64), viewport, number).is_estimated;
+        }
+        if are_exact == [true; 2] {
+            return;
+        }
+    }
+    panic!("{are_exact:?}");
+}
+
 const GAP_AT: usize = 1_500_007;
