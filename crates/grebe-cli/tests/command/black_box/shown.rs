@@ -1,8 +1,11 @@
 //! A ring in the scope.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::{Recorder, SAWS, folder};
+use crate::serve::served::ssh_in;
 use crate::support::{Good, run};
 
 #[test]
@@ -26,3 +29,37 @@ fn a_picture_of_a_ring_is_of_all_its_parts_while_it_is_recorded() {
     assert!(told["waterfall"]["of"].as_u64() >= Some(6_000_000 / 4096), "{}", told["waterfall"]);
     recorder.interrupt();
 }
+
+#[test]
+fn a_ring_is_shown_by_ssh_and_the_newest_recording_of_another_folder() {
+    let folder = folder();
+    let ring = folder.path().join("ring");
+    let mut recorder = Recorder::start(SAWS, &ring, &["--ring", "4s"]);
+    recorder.wait_until(|parts| parts.len() >= 4);
+    let (ssh, _) = ssh_in(folder.path());
+    let png = folder.path().join("ring.png");
+    let there = ["--ssh", ssh.to_str().unwrap(), "--remote-path", env!("CARGO_BIN_EXE_grebe")];
+    let shown = |path: &Path| -> Value {
+        let uri = format!("ssh://me@mast/{}", path.display());
+        let look = ["view", &uri, "--png", png.to_str().unwrap(), "--json", "--span", "2500ms"];
+        serde_json::from_slice(&run(&[&look[..], &there].concat()).good().stdout).unwrap()
+    };
+    let told = shown(&ring);
+    assert_eq!(told["lost_samples"].as_u64(), Some(0), "{told}");
+    for channel in told["channels"].as_array().unwrap() {
+        let samples = channel["level_samples"].as_u64().unwrap();
+        assert!(samples.abs_diff(5 * PART_SAMPLES / 2) < 10_000, "{channel}");
+    }
+    recorder.interrupt();
+    let example = crate::support::example("ecg.sigmf-meta");
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    for extension in ["sigmf-meta", "sigmf-data"] {
+        std::fs::copy(example.with_extension(extension), other.join("ecg").with_extension(extension))
+            .unwrap();
+    }
+    assert_eq!(shown(&other)["sample_rate_hz"], 360.0);
+}
+
+/// A part has a second.
+const PART_SAMPLES: u64 = 2_000_000;
