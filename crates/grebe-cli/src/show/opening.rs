@@ -36,14 +36,15 @@ impl Show {
     /// Shows a recording that is read on demand; `fetch` brings it from another host.
     pub(crate) fn stored(self, uri: &Uri, stored: Stored, fetch: Option<Fetch>) -> Result<Shown> {
         let is_incoming = matches!(stored, Stored::Incoming(_));
-        let path = recording_of(uri).filter(|_| matches!(stored, Stored::OnDisk(_)));
+        let path = recording_of(uri).filter(|_| !is_incoming);
+        let held = if matches!(stored, Stored::Ring(_)) { Held::Ring } else { Held::File };
         let show = Show {
             is_same_boot: true,
             is_incoming,
             file_samples: Some(stored.len_samples()),
             progress: stored.progress(),
             failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
-            finder: path.clone().map(|path| Held::File(path).finder()),
+            finder: path.clone().map(|path| held(path).finder()),
             recording: path,
             fetch,
             ..self
