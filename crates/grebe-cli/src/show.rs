@@ -11,6 +11,7 @@ mod recording;
 mod ring;
 mod ring_saver;
 pub(crate) mod rings;
+mod stored;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,9 +36,9 @@ pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
 pub(crate) use finder::Held;
 pub(crate) use incoming::Incoming;
-pub(crate) use recording::{HISTORY_BYTES, OnDisk, Progress};
-pub(crate) use ring::RingOnDisk;
+pub(crate) use recording::{HISTORY_BYTES, Progress};
 pub(crate) use ring_saver::RingSaver;
+pub(crate) use stored::{Stored, newest_of_folder};
 
 /// Output of the scope.
 pub(crate) enum Surface {

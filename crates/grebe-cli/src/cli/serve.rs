@@ -19,6 +19,7 @@ use crate::units;
     grebe serve shm://adc udp://:5000 night.sigmf-meta    # viewers choose\n  \
     grebe serve shm://adc --listen 0.0.0.0:4780 --tls-cert cert.pem --tls-key key.pem\n  \
     grebe serve 'rtl_tcp://localhost:1234?frequency=100M' --control\n  \
+    grebe serve /data/box    # the ring of a recorder\n  \
     grebe serve night.sigmf-meta --names antenna --units V --scale 30u\n  \
     grebe view ssh://me@mast/udp://:5000    # starts and ends grebe serve by ssh\n\n\
     The samples stay here; viewers get pictures. The printed link permits to view, in a browser or with grebe view. With --control, a \
@@ -26,7 +27,9 @@ use crate::units;
     or ssh.\n\
     Ctrl-C ends the server.")]
 pub(crate) struct Serve {
-    /// Streams or recordings to serve; each viewer chooses one.
+    /// Streams, recordings or folders (the ring, else the newest recording) to serve.
+    ///
+    /// Each viewer chooses one.
     #[arg(value_name = "URI", required_unless_present = "stdio", conflicts_with = "stdio", value_parser = units::uri)]
     pub(crate) uris: Vec<Uri>,
     /// Address and port to listen on; port 0 is any free port.

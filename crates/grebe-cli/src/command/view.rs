@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use grebe_connection::shown as shown_path;
-use grebe_recording::{SampleFile, newest_recording, ring_part_paths};
+use grebe_recording::SampleFile;
 use grebe_shm::Policy;
-use grebe_stages::{Notice, OpenSource, PipeSource, SourceOptions, Uri, open_source};
+use grebe_stages::{OpenSource, PipeSource, SourceOptions, Uri, open_source};
 use grebe_view::{PngOptions, TriggerMode, TriggerOptions};
 
 use crate::cli::{Location, SshHost, TimeFrequencyBox, View, ViewTarget, location};
@@ -21,9 +21,7 @@ use crate::graph::{listen_for_metrics, print_notice};
 use crate::interrupt;
 use crate::output::{self, note};
 use crate::search::Signal;
-use crate::show::{
-    self, Failure, HISTORY_BYTES, Incoming, OnDisk, Opener, RingOnDisk, RingSaver, Show, Shown,
-};
+use crate::show::{self, Failure, HISTORY_BYTES, Incoming, Opener, RingSaver, Show, Shown, Stored};
 
 mod measured;
 mod outcome;
@@ -36,7 +34,7 @@ use self::settings::{initial, surface};
 pub(crate) fn run(options: &View) -> Result<Ending> {
     options.lab.configure();
     let (mut uris, elsewhere) = places(&options.uris);
-    uris.iter_mut().for_each(newest_of_folder);
+    uris.iter_mut().for_each(show::newest_of_folder);
     if !elsewhere.is_empty() {
         return remote::run(options, &uris, &elsewhere);
     }
@@ -101,18 +99,6 @@ fn places(uris: &[ViewTarget]) -> (Vec<Uri>, Vec<ViewTarget>) {
     (here.collect(), elsewhere)
 }
 
-/// Replaces a folder by its newest recording, except the folder of a ring.
-fn newest_of_folder(uri: &mut Uri) {
-    if let Uri::File(path) = uri
-        && path.is_dir()
-        && ring_part_paths(path).is_empty()
-        && let Some(newest) = newest_recording(path)
-    {
-        note!("grebe: {} is the newest recording there", newest.display());
-        *path = newest;
-    }
-}
-
 #[cfg(feature = "window")]
 fn bench(shown: Shown, (width, height): (u32, u32), duration: Duration) -> Result<Ending> {
     let size = [width as f32, height as f32];
@@ -157,34 +143,21 @@ fn open(uris: &[Uri], place: usize, options: &View, spawn: &mut Spawn) -> Result
     if let Some((host, path)) = elsewhere(uri) {
         let fetch = Fetch::start(&host, &path, &options.remote.host_options())?;
         let fetched = fetch.path().to_path_buf();
-        // A short recording is complete by now.
-        let recording = Incoming::open(&fetched)?;
-        let shown = match recording {
-            Some(recording) => open_incoming(recording, Some(fetch), uris, place, options)?,
-            None => open_fetched(&fetched, fetch, uris, place, options)?,
+        return match Incoming::open(&fetched)? {
+            Some(incoming) => open_stored(Stored::Incoming(incoming), Some(fetch), uris, place, options),
+            // A short recording is complete by now.
+            None => open_fetched(&fetched, fetch, uris, place, options),
         };
-        return Ok(shown);
-    }
-    if let Uri::File(folder) = uri
-        && folder.is_dir()
-        && let Some(ring) = RingOnDisk::open(folder)?
-    {
-        return open_ring(ring, uris, place, options);
-    }
-    if let Uri::File(path) = uri
-        && let Some(recording) = Incoming::open(path)?
-    {
-        return open_incoming(recording, None, uris, place, options);
     }
     if let (Uri::File(path), Some(wanted)) = (uri, &options.time_frequency_box) {
         check_box(wanted, path)?;
     }
     let history_bytes = options.history.unwrap_or(HISTORY_BYTES) / uris.len();
     if let Uri::File(path) = uri
-        && let Some(recording) =
-            OnDisk::open(path, history_bytes).or_else(|error| check_exists(path).and(Err(error.into())))?
+        && let Some(stored) =
+            Stored::open(path, history_bytes).or_else(|error| check_exists(path).and(Err(error.into())))?
     {
-        return open_on_disk(up_to(recording, options.after)?, uris, place, options);
+        return open_stored(stored, None, uris, place, options);
     }
     let source = source(uri, options, spawn)?;
     let (generator, said) = match spawn {
@@ -237,20 +210,6 @@ fn name_of(uri: &Uri, is_elsewhere: bool) -> String {
     plain.map_or_else(|| name.clone(), str::to_owned)
 }
 
-/// Opens a recording that is still being copied.
-fn open_incoming(
-    recording: Incoming,
-    fetch: Option<Fetch>,
-    uris: &[Uri],
-    place: usize,
-    options: &View,
-) -> Result<Shown> {
-    let rate_hz = recording.rate_hz();
-    let whole_s = Some(recording.span_samples() as f64 / if rate_hz > 0.0 { rate_hz } else { 1.0 });
-    let name = name_of(&uris[place], fetch.is_some());
-    Show { name, ..show_of(uris, place, options, whole_s)? }.incoming(recording, fetch)
-}
-
 /// Opens a recording that was fetched completely, under its remote name.
 fn open_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
     let mut here = uris.to_vec();
@@ -262,40 +221,31 @@ fn open_fetched(path: &Path, fetch: Fetch, uris: &[Uri], place: usize, options: 
     Ok(shown)
 }
 
-/// The recording up to this time.
-fn up_to(recording: OnDisk, after: Option<Duration>) -> Result<OnDisk> {
-    let Some(after) = after else { return Ok(recording) };
-    match (after.as_secs_f64() * recording.file().rate_hz().unwrap_or(0.0)) as u64 {
-        0 => Err(Usage("--after is too short, or the rate of the recording is unknown".into()).into()),
-        samples => Ok(recording.up_to(samples)),
-    }
-}
-
-/// Opens a recording that is read on demand.
-fn open_on_disk(recording: OnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
-    recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
+/// Opens a recording that is read on demand; `fetch` brings it from another host.
+fn open_stored(
+    stored: Stored,
+    fetch: Option<Fetch>,
+    uris: &[Uri],
+    place: usize,
+    options: &View,
+) -> Result<Shown> {
+    stored.print_notes();
+    let stored = match options.after {
+        Some(after) => stored.up_to(after)?,
+        None => stored,
+    };
     // A picture of a recording that grows would never be exact.
-    let recording = if options.png.is_some() { recording.cut_off_now() } else { recording };
+    let stored = if options.png.is_some() { stored.cut_off_now() } else { stored };
     // In samples if the rate is unknown.
-    let rate_hz = recording.file().rate_hz().unwrap_or(1.0);
-    let whole_s = Some(recording.span_samples() as f64 / rate_hz);
-    let progress = recording.progress();
-    let span_s = options.span.map(|span| span.as_secs_f64()).or(whole_s);
-    let is_wide = span_s.is_some_and(|span_s| span_s * rate_hz > READ_AT_ONCE);
-    if options.png.is_some() && is_wide && progress.get().is_some() {
+    let rate_hz = stored.rate_hz().unwrap_or(1.0);
+    let whole_s = stored.span_samples() as f64 / rate_hz;
+    let is_wide = options.span.map_or(whole_s, |span| span.as_secs_f64()) * rate_hz > READ_AT_ONCE;
+    let is_incoming = matches!(stored, Stored::Incoming(_));
+    if options.png.is_some() && is_wide && !is_incoming && stored.progress().get().is_some() {
         note!("grebe: an exact picture needs the file up to that position; Ctrl-C draws an estimate now");
     }
-    show_of(uris, place, options, whole_s)?.recording(&uris[place], recording)
-}
-
-/// Opens the ring of a recorder.
-fn open_ring(ring: RingOnDisk, uris: &[Uri], place: usize, options: &View) -> Result<Shown> {
-    if options.after.is_some() {
-        return Err(Usage("--after is for a recording: name a part of the ring".into()).into());
-    }
-    let ring = if options.png.is_some() { ring.cut_off_now() } else { ring };
-    let whole_s = Some(ring.span_samples() as f64 / ring.rate_hz().unwrap_or(1.0));
-    show_of(uris, place, options, whole_s)?.ring(ring)
+    let name = name_of(&uris[place], fetch.is_some());
+    Show { name, ..show_of(uris, place, options, Some(whole_s))? }.stored(&uris[place], stored, fetch)
 }
 
 /// Checks that a recording has samples and frequencies of the box. One that cannot be opened is reported later.
@@ -336,11 +286,8 @@ pub(super) fn opener() -> Arc<Opener> {
         let uri = Uri::File(path.to_owned());
         let name = uri.to_string();
         let show = Show { command: "view", session: show::session_of_source(&name), name, ..Show::default() };
-        if let Some(recording) = Incoming::open(path)? {
-            return show.incoming(recording, None);
-        }
-        if let Some(recording) = OnDisk::open(path, HISTORY_BYTES)? {
-            return show.recording(&uri, recording);
+        if let Some(stored) = Stored::open(path, HISTORY_BYTES)? {
+            return show.stored(&uri, stored, None);
         }
         let options = SourceOptions { cancel: interrupt::cancel(), ..SourceOptions::default() };
         Show { is_same_boot: true, ..show }.source(

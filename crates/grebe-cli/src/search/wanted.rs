@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use grebe_frame::{ChannelDescription, Component, Description, SampleFormat};
 use grebe_recording::SampleFile;
-use grebe_scope::Slope;
+use grebe_scope::{Engineering, Slope};
 use grebe_view::{LaneId, Part};
 
 use crate::cli::{Conditions, EventKind};
@@ -72,6 +72,14 @@ impl Signal {
                 Err(Usage(what).into())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The duration of some samples in words.
+    pub(crate) fn time(&self, samples: u64) -> String {
+        match self.sample_rate_hz > 0.0 {
+            true => Engineering::new(samples as f64 / self.sample_rate_hz, "s").digits(3).to_string(),
+            false => format!("{samples} samples"),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   a recording       the whole file, if it has one stream
+//!   a ring            its parts, the oldest first
 //!   a stream          [the ring that records it] -> the samples in the scope's memory, copied in pieces
 //! ```
 //!
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use grebe_frame::{BatchPool, ChannelDescription, Description, Header, Sample, SampleFormat};
 use grebe_recording::{Block, SampleFile, Segment, ring_parts};
-use grebe_scope::{Engineering, Scale};
+use grebe_scope::Scale;
 use grebe_stages::Uri;
 use grebe_view::{
     Extract, ExtractRun, Finder, Finding, FindingSide, FoundEvent, HistoryReader, ScopeLink, Sought,
@@ -33,6 +34,8 @@ use crate::search::{Signal, Walk};
 pub(crate) enum Held {
     /// Recording of one stream, with the sample indices of the scope.
     File(PathBuf),
+    /// Folder of a ring.
+    Ring(PathBuf),
     /// Scope, and the ring that records its stream, if any.
     Stream(ScopeLink, Option<RingSaver>),
 }
@@ -86,6 +89,7 @@ impl RunningSearch<'_> {
         let words = EventWords::parse(&sought.words).map_err(anyhow::Error::msg)?;
         match held {
             Held::File(path) => self.file(path, &words, &sought.scales),
+            Held::Ring(folder) => self.ring(folder, &words, &sought.scales),
             Held::Stream(link, keeper) => self.stream(link, keeper.as_ref(), &words, &sought.scales),
         }
     }
@@ -98,6 +102,46 @@ impl RunningSearch<'_> {
         self.recording(&mut file, &range, &mut walk)?;
         self.end(&mut walk);
         Ok(if range == (0..u64::MAX) { "searched everything" } else { "searched the given times" }.into())
+    }
+
+    fn ring(&mut self, folder: &Path, words: &EventWords, scales: &[Scale]) -> Result<String> {
+        let parts = ring_parts(folder)?;
+        let Some(signal) = parts.last().map(|newest| in_scales(Signal::of(newest), scales)) else {
+            bail!("no samples yet")
+        };
+        let parts = parts_of(parts, &signal, u64::MAX);
+        let mut walk = Walk::new(words, &signal)?;
+        let range = words.range(signal.sample_rate_hz).map_err(anyhow::Error::msg)?;
+        self.all = parts.iter().map(|part| samples_in(part, &range)).sum();
+        self.report(0);
+        let unread = self.parts(parts, &range, &mut walk, &signal);
+        self.end(&mut walk);
+        let times = if range == (0..u64::MAX) { "everything" } else { "the given times" };
+        Ok(format!("searched {times}, {}{unread}", signal.time(self.searched)))
+    }
+
+    /// Searches the parts of a ring, and closes each after it: the recorder may have removed it. Returns words about samples that
+    /// could not be read.
+    fn parts(
+        &mut self,
+        parts: Vec<SampleFile>,
+        range: &Range<u64>,
+        walk: &mut Walk,
+        signal: &Signal,
+    ) -> String {
+        let mut unread = (0, String::new());
+        for mut part in parts {
+            let end = self.searched + samples_in(&part, range);
+            if let Err(error) = self.recording(&mut part, range, walk) {
+                unread = (unread.0 + end - self.searched, error.to_string());
+                self.all -= end - self.searched;
+                walk.pass_over();
+            }
+        }
+        match unread {
+            (0, _) => String::new(),
+            (samples, why) => format!("; {} could not be read: {why}", signal.time(samples)),
+        }
     }
 
     /// Searches sample indices of a recording.
@@ -144,7 +188,7 @@ impl RunningSearch<'_> {
         );
         let mut walk = Walk::new(words, &signal)?;
         let range = words.range(stream.rate_hz).map_err(anyhow::Error::msg)?;
-        let mut ring = keeper.map_or(Vec::new(), |keeper| ring_of(keeper, &signal, picture.next_index));
+        let ring = keeper.map_or(Vec::new(), |keeper| ring_of(keeper, &signal, picture.next_index));
         // After the end of the ring.
         let Some(first) = reader.read(picture.next_index..picture.next_index, goes_on) else {
             return Ok(String::new());
@@ -158,23 +202,16 @@ impl RunningSearch<'_> {
         let from = held.start.max(behind_ring).max(range.start);
         let end = held.end.min(range.end);
         self.all = in_ring + end.saturating_sub(from);
-        for file in &mut ring {
-            self.recording(file, &range, &mut walk)?;
-        }
-        drop(ring);
+        let unread = self.parts(ring, &range, &mut walk, &signal);
         if from > behind_ring {
             walk.pass_over();
         }
         let forgotten = self.memory(&reader, streams, from..end, &signal, &mut walk)?;
         self.end(&mut walk);
-        let time = |samples: u64| match stream.rate_hz > 0.0 {
-            true => Engineering::new(samples as f64 / stream.rate_hz, "s").digits(3).to_string(),
-            false => format!("{samples} samples"),
-        };
-        let lost = if forgotten > 0 {
-            format!("; {} left the memory during the search", time(forgotten))
-        } else {
-            String::new()
+        let time = |samples: u64| signal.time(samples);
+        let lost = match forgotten {
+            0 => unread,
+            _ => format!("{unread}; {} left the memory during the search", time(forgotten)),
         };
         Ok(match (in_ring > 0, held.start > picture.oldest_index.max(range.start)) {
             (false, false) if range != (0..u64::MAX) => {
@@ -256,15 +293,19 @@ fn samples_in(file: &SampleFile, range: &Range<u64>) -> u64 {
 
 /// Parts of the ring before an index of this stream, oldest first.
 fn ring_of(keeper: &RingSaver, signal: &Signal, end: u64) -> Vec<SampleFile> {
-    let Some(mut parts) = keeper.folder().and_then(|folder| ring_parts(&folder).ok()) else {
-        return Vec::new();
-    };
+    let parts = keeper.folder().and_then(|folder| ring_parts(&folder).ok());
+    // New ones may have appeared.
+    let end = end.saturating_add(signal.sample_rate_hz as u64 * LOOKED_FOR_S);
+    parts.map_or(Vec::new(), |parts| parts_of(parts, signal, end))
+}
+
+/// The newest parts of a ring that are one stream, before an index.
+fn parts_of(mut parts: Vec<SampleFile>, signal: &Signal, end: u64) -> Vec<SampleFile> {
     let is_alike = |file: &SampleFile| {
         (file.format(), file.channels(), file.rate_hz().unwrap_or(0.0))
             == (signal.format, signal.channels, signal.sample_rate_hz)
     };
-    // From the newest back, while they are of one stream. New ones may have appeared.
-    let mut next = end.saturating_add(signal.sample_rate_hz as u64 * LOOKED_FOR_S);
+    let mut next = end;
     let follows = |file: &SampleFile, next: &mut u64| {
         let is_before = file.segments().iter().rev().all(|segment| {
             let is_before = segment.first_sample_index + segment.length_samples <= *next;
@@ -372,117 +413,4 @@ const FRAME_BYTES: usize = 60 << 10;
 const LOOKED_FOR_S: u64 = 5;
 
 #[cfg(test)]
-mod tests {
-    use grebe_recording::{SigmfSettings, SigmfWriter};
-    use grebe_view::{FindingNews, ScopeFeed};
-
-    use super::*;
-
-    /// A pulse of three samples every hundred.
-    fn value(index: u64) -> i16 {
-        if index % 100 < 3 { 1000 } else { 0 }
-    }
-
-    fn found(held: Held, words: &str) -> (Vec<u64>, FindingNews) {
-        let sought = Sought { words: words.into(), scales: vec![Scale { factor: 1e-3, offset: 0.0 }] };
-        let (finding, mut indexes) = (held.finder().find(sought), Vec::new());
-        loop {
-            if let Some(news) = finding.take_news() {
-                indexes.extend(news.events.iter().map(|event| event.index));
-                if news.ended.is_some() {
-                    return (indexes, news);
-                }
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Scope after `blocks` blocks of 500 samples, with the newest in memory.
-    fn scope(first: u64, blocks: u64) -> ScopeLink {
-        let (mut feed, link) = ScopeFeed::new(1 << 16);
-        for block in 0..blocks {
-            let first_sample_index = first + block * 500;
-            let header = Header {
-                sequence: block,
-                channel_count: 1,
-                block_length_samples: 500,
-                sample_rate_hz: 1e3,
-                first_sample_index,
-                ..Header::default()
-            };
-            let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
-            batch
-                .push::<i16>(&header, |_, out| {
-                    out.iter_mut().zip(first_sample_index..).for_each(|(it, n)| *it = value(n))
-                })
-                .unwrap();
-            feed.ingest(&batch.freeze()).unwrap();
-        }
-        feed.finish();
-        link
-    }
-
-    #[test]
-    fn events_older_than_the_memory_are_found_in_the_ring_and_at_the_boundary() {
-        let folder = tempfile::tempdir().unwrap();
-        let link = scope(10_000, 200);
-        let held = link.reader().read(0..0, || true).unwrap().held;
-        assert!(held.start > 20_000 && held.end == 110_000, "{held:?}: something went out of memory");
-        let (found_here, news) = found(Held::Stream(link.clone(), None), "edge --level 0.5");
-        assert!(found_here[0] >= held.start && *found_here.last().unwrap() == 109_900, "{news:?}");
-        assert!(news.ended.as_ref().unwrap().contains("as extremes only"), "{news:?}");
-        // The ring also has older samples; before it the folder has a ring of another stream.
-        let write = |part: u32, samples: std::ops::Range<u64>| {
-            let settings = SigmfSettings { sample_rate_hz: 1e3, ..SigmfSettings::default() };
-            let mut writer =
-                SigmfWriter::create(&folder.path().join(format!("ring_{part:06}")), &settings).unwrap();
-            writer.write(samples.start, &[&samples.map(value).collect::<Vec<i16>>()]).unwrap();
-            writer.finish().unwrap();
-        };
-        write(1, 150_000..150_500);
-        write(2, 20_050..60_001);
-        write(3, 60_001..109_501);
-        let keeper = RingSaver::of_stream(&"shm://adc".parse().unwrap(), Some(folder.path()), None).unwrap();
-        let (indexes, news) = found(Held::Stream(link, Some(keeper)), "edge --level 0.5");
-        let expected: Vec<u64> = (20_100..110_000).step_by(100).collect();
-        assert_eq!(indexes, expected);
-        assert!(news.ended.as_ref().unwrap().contains("in the ring"), "{news:?}");
-        assert_eq!((news.searched_samples, news.all_samples), (89_950, 89_950));
-    }
-
-    #[test]
-    fn a_gap_of_a_stream_is_found_and_unsearched_samples_are_not_a_gap() {
-        let (mut feed, link) = ScopeFeed::new(1 << 20);
-        for (sequence, first_sample_index) in [(0, 0), (1, 500), (3, 1500), (4, 2000)] {
-            let header = Header {
-                sequence,
-                channel_count: 2,
-                block_length_samples: 500,
-                sample_rate_hz: 1e3,
-                first_sample_index,
-                ..Header::default()
-            };
-            let mut batch = BatchPool::new(1, 4096).acquire().unwrap();
-            batch.push::<i16>(&header, |_, out| out.fill(7)).unwrap();
-            feed.ingest(&batch.freeze()).unwrap();
-        }
-        feed.finish();
-        let (indexes, news) = found(Held::Stream(link.clone(), None), "gap");
-        assert_eq!(indexes, [1500]);
-        assert!(news.ended.unwrap().starts_with("searched everything"));
-        // Only between the given times.
-        let (indexes, news) = found(Held::Stream(link.clone(), None), "gap --from 1.6s");
-        assert!(indexes.is_empty() && news.ended.unwrap().starts_with("searched the given times, 900 ms"));
-        let (indexes, _) =
-            found(Held::Stream(link.clone(), None), "level --level 0.005 --from 100ms --to 2s");
-        assert_eq!(indexes, [100, 100, 1500, 1500]);
-        let (_, news) = found(Held::Stream(link.clone(), None), "gap --from 2s --to 1s");
-        assert!(news.ended.unwrap().contains("--to must be later"));
-        // A lasting event ends before it, and another begins after it.
-        let (indexes, _) = found(Held::Stream(link, None), "level --level 0.005 --channels 1");
-        assert_eq!(indexes, [0, 1500]);
-        let link = ScopeFeed::new(1 << 20).1;
-        let (_, news) = found(Held::Stream(link, None), "gap");
-        assert!(news.ended.unwrap().contains("no samples yet"));
-    }
-}
+mod tests;

@@ -97,22 +97,6 @@ impl Incoming {
         self.progress.clone()
     }
 
-    pub(crate) fn rate_hz(&self) -> f64 {
-        self.outline().rate_hz
-    }
-
-    pub(crate) fn len_samples(&self) -> u64 {
-        self.outline().stretches.iter().map(|stretch| stretch.length_samples).sum()
-    }
-
-    /// From the first to the last sample, gaps included.
-    pub(crate) fn span_samples(&self) -> u64 {
-        let stretches = &self.outline().stretches;
-        stretches.first().zip(stretches.last()).map_or(0, |(first, last)| {
-            last.first_sample_index + last.length_samples - first.first_sample_index
-        })
-    }
-
     fn report(&self) {
         let words = match &self.state {
             State::There(recording) => recording.progress().get(),

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use anyhow::Result;
 use grebe_flow::{Graph, QueueOptions, Stage};
 use grebe_stages::{OpenSource, Uri};
-use grebe_view::{Finder, Recording, RecordingScope, ScopeLink, ScopeStage};
+use grebe_view::{RecordingScope, ScopeLink, ScopeStage};
 
-use super::{Failure, Held, Incoming, OnDisk, RingOnDisk, Show, Shown, Stoppable, files};
+use super::{Failure, Held, Show, Shown, Stoppable, Stored, files};
 use crate::command::cp::Fetch;
 use crate::generator;
 use crate::receiver;
@@ -33,42 +33,23 @@ impl Show {
         show.of(scope)
     }
 
-    /// Shows a recording, which is read on demand.
-    pub(crate) fn recording(self, uri: &Uri, recording: OnDisk) -> Result<Shown> {
+    /// Shows a recording that is read on demand; `fetch` brings it from another host.
+    pub(crate) fn stored(self, uri: &Uri, stored: Stored, fetch: Option<Fetch>) -> Result<Shown> {
+        let is_incoming = matches!(stored, Stored::Incoming(_));
+        let path = recording_of(uri).filter(|_| !is_incoming);
+        let held = if matches!(stored, Stored::Ring(_)) { Held::Ring } else { Held::File };
         let show = Show {
             is_same_boot: true,
-            file_samples: Some(recording.len_samples()),
-            progress: recording.progress(),
-            finder: file_finder(uri),
-            recording: recording_of(uri),
-            ..self
-        };
-        show.of(Scope::of_recording(recording)?)
-    }
-
-    /// Shows the ring of a recorder, which is read on demand.
-    pub(crate) fn ring(self, ring: RingOnDisk) -> Result<Shown> {
-        let show = Show {
-            is_same_boot: true,
-            file_samples: Some(ring.len_samples()),
-            progress: ring.progress(),
-            ..self
-        };
-        show.of(Scope::of_recording(ring)?)
-    }
-
-    /// Shows a recording that is still being copied; `fetch` brings it from another host.
-    pub(crate) fn incoming(self, recording: Incoming, fetch: Option<Fetch>) -> Result<Shown> {
-        let show = Show {
-            is_same_boot: true,
-            is_incoming: true,
-            file_samples: Some(recording.len_samples()),
-            progress: recording.progress(),
+            is_incoming,
+            file_samples: Some(stored.len_samples()),
+            progress: stored.progress(),
             failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
+            finder: path.clone().map(|path| held(path).finder()),
+            recording: path,
             fetch,
             ..self
         };
-        show.of(Scope::of_recording(recording)?)
+        show.of(Scope::of_recording(stored)?)
     }
 
     /// Shows a remote scope.
@@ -89,11 +70,6 @@ impl Show {
             _ => Ok(()),
         }
     }
-}
-
-/// Search of a recording on disk.
-fn file_finder(uri: &Uri) -> Option<Finder> {
-    recording_of(uri).map(|path| Held::File(path).finder())
 }
 
 fn recording_of(uri: &Uri) -> Option<PathBuf> {
@@ -143,8 +119,8 @@ impl Scope {
     }
 
     /// Scope of a recording, which is read on demand.
-    fn of_recording(recording: impl Recording + 'static) -> Result<Self> {
-        let (scope, link) = RecordingScope::new(Box::new(recording))?;
+    fn of_recording(stored: Stored) -> Result<Self> {
+        let (scope, link) = RecordingScope::new(stored.into_recording())?;
         let mut graph = Graph::new();
         graph.add("scope", scope);
         Ok(Self { graph, link, failure: Failure::default() })

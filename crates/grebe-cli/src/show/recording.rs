@@ -119,11 +119,6 @@ impl OnDisk {
         self.progress.clone()
     }
 
-    /// From the first to the last sample, gaps included.
-    pub(crate) fn span_samples(&self) -> u64 {
-        span_samples(&self.outline)
-    }
-
     fn report(&self) {
         // A killed recorder changes no file.
         let is_being_recorded = self.file().is_being_recorded() && SampleFile::has_recorder(&self.path);
@@ -247,6 +242,7 @@ pub(super) fn outline(file: &SampleFile) -> RecordingOutline {
     }
 }
 
+/// From the first to the last sample, gaps included.
 pub(super) fn span_samples(outline: &RecordingOutline) -> u64 {
     let (first, last) = (outline.stretches.first(), outline.stretches.last());
     first

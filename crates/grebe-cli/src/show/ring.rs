@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use grebe_recording::{Error, SampleFile, ring_part_paths};
 use grebe_view::{Recording, RecordingOutline, RecordingPower, RecordingSums};
 
-use super::recording::{OnDisk, Progress, is_one_stream, span_samples};
+use super::recording::{OnDisk, Progress, is_one_stream};
 
 /// The newest parts of a ring, as far as they are one stream.
 #[derive(Debug)]
@@ -66,21 +66,6 @@ impl RingOnDisk {
         }
         self.is_cut_off = true;
         self
-    }
-
-    /// Samples per channel.
-    pub(crate) fn len_samples(&self) -> u64 {
-        self.parts.iter().map(|part| part.recording.len_samples()).sum()
-    }
-
-    /// From the first to the last sample, gaps included.
-    pub(crate) fn span_samples(&self) -> u64 {
-        span_samples(&self.outline)
-    }
-
-    /// Samples per second; `None` if unknown.
-    pub(crate) fn rate_hz(&self) -> Option<f64> {
-        Some(self.outline.rate_hz).filter(|&rate_hz| rate_hz > 0.0)
     }
 
     pub(crate) fn progress(&self) -> Progress {

@@ -39,10 +39,14 @@ enum Ring {
 }
 
 impl RingSaver {
-    /// For the ring in a folder, or the one that a recorder on this machine keeps of a stream, found on demand.
-    /// `None` for a stream that no other process can read. `last` is the length of a save, 20 s by default.
+    /// For the ring in a folder, which may be the shown one, or the ring that a recorder on this machine keeps of a stream, found
+    /// on demand. `None` for a stream that no other process can read. `last` is the length of a save, 20 s by default.
     pub(crate) fn of_stream(stream: &Uri, folder: Option<&Path>, last: Option<Duration>) -> Option<Self> {
         let is_shared = stream.traits().is_shared;
+        let folder = folder.or(match stream {
+            Uri::File(ring) if ring.is_dir() => Some(ring),
+            _ => None,
+        });
         let found = || Ring::Of { stream: stream.to_string(), here: "here" };
         let ring = folder.map(|folder| Ring::In(folder.to_owned())).or_else(|| is_shared.then(found))?;
         Some(Self { ring, last: last.unwrap_or(LAST), saves: Arc::default() })
@@ -202,6 +206,11 @@ mod tests {
         let (said, samples) = kept(&keeper, screen(1_450..1_700));
         assert_eq!(samples, (1_450..1_500).chain(1_600..1_700).collect::<Vec<i16>>(), "{said}");
         assert!(said.contains("100 samples missing,"), "{said}");
+        // Of a scope that shows the ring.
+        let own = Uri::File(folder.path().to_owned());
+        let (said, samples) = kept(&RingSaver::of_stream(&own, None, None).unwrap(), screen(1_100..1_200));
+        assert_eq!(samples, (1_100..1_200).collect::<Vec<i16>>(), "{said}");
+        assert!(RingSaver::of_stream(&Uri::File("x.wav".into()), None, None).is_none());
         // It ends within the gap.
         let (said, samples) = kept(&keeper, screen(1_400..1_550));
         assert_eq!(samples, (1_400..1_500).collect::<Vec<i16>>(), "{said}");

@@ -5,7 +5,7 @@ mod control;
 #[cfg(unix)]
 mod ends;
 mod searching;
-mod served;
+pub(crate) mod served;
 
 use std::fs;
 use std::path::Path;

@@ -258,4 +258,21 @@ mod tests {
         files.sort_by_key(|file| removal_order(Path::new(*file)));
         assert_eq!(files[..3], ["a.sigmf-collection", "a_ch1.sigmf-meta", "a_ch2.sigmf-meta"]);
     }
+
+    #[test]
+    fn annotations_beside_a_part_are_removed_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| fs::write(folder.path().join(name), "x").unwrap();
+        let extensions = ["sigmf-meta", "sigmf-data", "sigmf-annotations"];
+        for number in 1..=3 {
+            extensions.iter().for_each(|extension| write(&format!("x_{number:06}.{extension}")));
+        }
+        ["x.sigmf-annotations", "x_1.sigmf-annotations"].iter().for_each(|name| write(name));
+        // The last is being written.
+        tidy(&Base::of(&folder.path().join("x")), 3, Keep::Parts(1));
+        let names = fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let (first, others): (Vec<String>, Vec<String>) = names.partition(|name| name.contains("000001"));
+        assert_eq!((first, others.len()), (Vec::new(), 8));
+    }
 }

@@ -13,7 +13,7 @@ use super::annotation_list::AnnotationList;
 use super::archive::Files;
 use super::captures::annotations;
 use super::collection::{self, Summing, members};
-use super::layout::{Base, Meta, NOT_CLOSED, VERSION, datatype};
+use super::layout::{ANNOTATIONS, Base, Meta, NOT_CLOSED, VERSION, datatype};
 use super::metadata_text::{read_json, read_meta, read_meta_text, read_text};
 use super::reader::open_one;
 use super::staged::{Staged, sync_folder};
@@ -107,13 +107,13 @@ fn is_of(meta: &Meta, file: &SampleFile) -> bool {
 pub(crate) fn beside_of(path: &Path) -> PathBuf {
     let (plain, _) = crate::path_query::split(path);
     let archive = plain.ancestors().skip(1).find(|at| at.extension().is_some() && at.is_file());
-    let Some(archive) = archive else { return named_beside(path, EXTENSION) };
+    let Some(archive) = archive else { return named_beside(path, ANNOTATIONS) };
     // A recording in an archive: x.sigmf/one/one.sigmf-meta.
     let within = Base::of(&plain);
     let within = within.path().strip_prefix(archive).unwrap_or(within.path());
     let within: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
     let mut name = archive.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.{EXTENSION}", within.join(".")));
+    name.push(format!(".{}.{ANNOTATIONS}", within.join(".")));
     archive.with_file_name(name)
 }
 
@@ -325,7 +325,6 @@ impl Recording {
 }
 
 const SAMPLES: &str = "grebe:samples";
-const EXTENSION: &str = "sigmf-annotations";
 const TRIES: usize = 50;
 
 #[cfg(test)]

@@ -150,6 +150,7 @@ impl Base {
         let (rest, extension) = rest.split_once('.')?;
         let number = rest.split_once("_ch").map_or(rest, |(number, _)| number);
         let is_ours = (EXTENSIONS.contains(&extension)
+            || extension == ANNOTATIONS
             || SummaryKind::ALL.iter().any(|kind| kind.extension() == extension))
             && number.len() >= PART_DIGITS
             && number.bytes().all(|digit| digit.is_ascii_digit());
@@ -410,6 +411,9 @@ pub(super) fn datetime(at: RecordedAt, sample_rate_hz: f64) -> Option<String> {
 
 const NO_RECORDING: &str =
     "unknown kind of file; known are NAME.sigmf-meta (a .sigmf archive cannot be written)";
+
+/// Extension of annotations beside a recording.
+pub(super) const ANNOTATIONS: &str = "sigmf-annotations";
 
 const EXTENSIONS: [&str; 3] = ["sigmf-meta", "sigmf-data", "sigmf-collection"];
 

@@ -14,7 +14,6 @@ mod wide;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use grebe_frame::{Frame, SampleFormat, TrackerCounts};
 use grebe_scope::{Error as ScopeError, RangeStats};
@@ -222,11 +221,9 @@ impl<K: Kind + IntoExtract> Recorded<K> {
         let is_there = channel < self.recording.outline().channels;
         let Some(view) = picture.spectrum.as_mut().filter(|_| is_there) else { return };
         let disk = &mut Disk { recording: &mut *self.recording, reader: &mut self.reader };
-        // A picture to be saved has no next one that could improve it.
-        let spread = if viewport.is_exact { KEPT_WATERFALL_MAX } else { WATERFALL };
-        let how = (channel, view.size, viewport.columns);
-        let most = Most { spread, blocks: WATERFALL };
-        let waterfall = self.waterfall.view(disk, settings, how, window, most);
+        let waiting = self.guessed.iter().filter(|it| **it != viewer).count();
+        let (how, most) = ((channel, view.size, viewport.columns), Most::of(viewport.is_exact, waiting));
+        let waterfall = self.waterfall.view(disk, viewer, settings, how, window, most);
         picture.is_estimated |= !self.waterfall.is_settled();
         let number = self.kept.look(viewer).1.next_spectrum_number();
         let view = Arc::make_mut(view);
@@ -383,6 +380,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
     fn forget(&mut self, viewer: Viewer) {
         self.kept.forget(viewer);
         self.pictures.remove(&viewer);
+        self.waterfall.forget(viewer);
         self.put_off.retain(|(it, _)| *it != viewer);
         self.guessed.retain(|it| *it != viewer);
     }
@@ -394,6 +392,10 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             let all = self.recording.outline().indices();
             if all.start != before.start || all.end < before.end {
                 self.held = 0..0;
+            }
+            if all.end < before.end {
+                // It was cut, or is another stream.
+                self.waterfall = WideWaterfall::default();
             }
             self.pictures.clear();
             self.overview = Wide::default();
@@ -426,9 +428,6 @@ const NEWEST_WANTED: u64 = 1 << 16;
 /// Number of parts of a picture whose progress is reported.
 const ARRIVAL_CELLS: usize = 256;
 const GAPS_MAX: usize = 256;
-/// The same, for the transforms of a waterfall.
-const WATERFALL: Duration = Duration::from_millis(100);
-const KEPT_WATERFALL_MAX: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests;

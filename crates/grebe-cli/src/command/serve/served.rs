@@ -4,26 +4,29 @@ use std::sync::PoisonError;
 
 use anyhow::{Context as _, Result};
 use grebe_shm::Policy;
-use grebe_stages::{Notice, SourceOptions, Uri, open_source};
+use grebe_stages::{SourceOptions, Uri, open_source};
 use grebe_view::{ChannelMeaning, ScopeOffer, SharedControls, SourceControls};
 
 use crate::cli::Serve;
 use crate::command::view::settings::setups;
 use crate::graph::print_notice;
 use crate::interrupt;
-use crate::show::{OnDisk, RingSaver, Show, Shown};
+use crate::show::{RingSaver, Show, Shown, Stored, newest_of_folder};
 
 /// Opens a source with its scope.
 pub(super) fn open(uri: &Uri, options: &Serve) -> Result<Shown> {
+    let mut uri = uri.clone();
+    newest_of_folder(&mut uri);
+    let uri = &uri;
     let keeper = RingSaver::of_stream(uri, options.ring.as_deref(), options.last).map(RingSaver::for_others);
     let show = Show { command: "serve", name: uri.to_string(), keeper, ..Show::default() };
     let _insisting = interrupt::insist();
     let history_bytes = options.history / options.uris.len();
     if let Uri::File(path) = uri
-        && let Some(recording) = OnDisk::open(path, history_bytes)?
+        && let Some(stored) = Stored::open(path, history_bytes)?
     {
-        recording.file().notes().iter().for_each(|note| print_notice(Notice::Recording(note.clone())));
-        return show.recording(uri, recording);
+        stored.print_notes();
+        return show.stored(uri, stored, None);
     }
     let from = SourceOptions {
         transport: options.transport.options(),

@@ -13,21 +13,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::served::{hear, say, serve};
+use super::served::{hear, say, serve, ssh_in};
 use crate::support::{Good, run, signal, text, wait_until};
 
 #[test]
 fn ssh_starts_a_remote_server_and_ends_it_afterwards() {
     let folder = tempfile::tempdir().unwrap();
-    // Stand-in for `ssh`: a shell runs its last argument.
-    let ssh = folder.path().join("ssh");
-    let started = folder.path().join("started");
-    let script = format!(
-        "#!/bin/sh\nfor last; do :; done\necho $$ > {}\nexec sh -c \"exec $last\"\n",
-        started.display()
-    );
-    fs::write(&ssh, script).unwrap();
-    fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (ssh, started) = ssh_in(folder.path());
     let picture = folder.path().join("x.png");
     let there = ["--ssh", ssh.to_str().unwrap(), "--remote-path", env!("CARGO_BIN_EXE_grebe")];
     let look = [

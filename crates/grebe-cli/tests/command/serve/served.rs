@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+#[cfg(unix)]
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Stdio};
 use std::time::Duration;
 
@@ -100,6 +102,19 @@ impl Served {
     pub(crate) fn hello(&self) -> String {
         format!(r#"{{"hello":{{"protocol":1,"token":"{}"}}}}"#, self.token)
     }
+}
+
+/// A stand-in for `ssh`: a shell runs its last argument. Also the file that gets its process number.
+#[cfg(unix)]
+pub(crate) fn ssh_in(folder: &Path) -> (PathBuf, PathBuf) {
+    let (ssh, started) = (folder.join("ssh"), folder.join("started"));
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\necho $$ > {}\nexec sh -c \"exec $last\"\n",
+        started.display()
+    );
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (ssh, started)
 }
 
 /// Sends a text as a viewer does: masked.

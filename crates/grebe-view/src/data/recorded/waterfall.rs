@@ -10,84 +10,40 @@
 //! shows, and the window is not too long, transforms of all samples replace it.
 
 mod known;
+mod rows;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use grebe_scope::Averaging;
 
-use crate::data::recorded::samples::Reader;
-use crate::data::recording::{Recording, RecordingOutline};
+use crate::data::history::Viewer;
 use crate::data::samples::{Kind, full_scale};
 use crate::data::spectrum::{Cells, ROW_SIZE_MAX, ROWS, RowLevels, Sampled, Transform, WaterfallView};
-use crate::data::viewport::{Detector, SpectrumSettings};
+use crate::data::viewport::SpectrumSettings;
 use known::KnownPower;
+pub(super) use rows::{Disk, Most};
+use rows::{Lanes, Row, RowKey, RowSet, spread};
 
-/// Makes waterfalls, and keeps the rows of the last.
-#[derive(Debug)]
+/// Makes waterfalls, and keeps the rows that viewers look at.
+#[derive(Debug, Default)]
 pub(super) struct WideWaterfall<K: Kind> {
-    asked: Option<RowKey>,
-    transform: Option<Transform<K>>,
-    /// By place: row `n` covers the indices from `n * hop` on.
-    rows: BTreeMap<u64, Row>,
+    /// The last of each viewer, in the order of their pictures.
+    looks: Vec<Look>,
+    /// One per key that a viewer looks at.
+    sets: Vec<RowSet<K>>,
     lanes: Lanes<K>,
     known: KnownPower,
+}
+
+/// The rows of a viewer's last picture.
+#[derive(Debug)]
+struct Look {
+    viewer: Viewer,
+    key: RowKey,
+    rows: Range<u64>,
     is_exact: bool,
     is_settled: bool,
-}
-
-/// Parameters that rows depend on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct RowKey {
-    channel: usize,
-    size: usize,
-    /// The lines of the transforms.
-    kept: (usize, usize),
-    window: grebe_scope::Window,
-    detector: Detector,
-    hop: u64,
-}
-
-/// The levels of the transforms of one row.
-#[derive(Debug)]
-struct Row {
-    /// Its indices.
-    indices: Range<u64>,
-    levels: RowLevels,
-    /// The same per bin of the spectral summary, if that covers the whole row.
-    known: Option<Vec<f32>>,
-    /// Finished transforms: of those far apart, and of those side by side.
-    spread: usize,
-    blocks: u64,
-}
-
-/// The read samples of a channel; I and Q of a complex one.
-#[derive(Debug, Default)]
-struct Lanes<K> {
-    decoded: Vec<K>,
-    first: Vec<K>,
-    q: Vec<K>,
-}
-
-/// Time per picture for transforms: for those far apart, and for all others.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
-    pub(super) spread: Duration,
-    pub(super) blocks: Duration,
-}
-
-/// Source of the samples.
-pub(super) struct Disk<'a> {
-    pub(super) recording: &'a mut dyn Recording,
-    pub(super) reader: &'a mut Reader,
-}
-
-impl<K: Kind> Default for WideWaterfall<K> {
-    fn default() -> Self {
-        let (rows, lanes, known) = (BTreeMap::new(), Lanes::default(), KnownPower::default());
-        Self { asked: None, transform: None, rows, lanes, known, is_exact: true, is_settled: true }
-    }
 }
 
 /// Whether rows of a window of `span_samples` samples are longer than a transform.
@@ -96,21 +52,32 @@ pub(super) fn is_wide(settings: &SpectrumSettings, span_samples: f64) -> bool {
 }
 
 impl<K: Kind> WideWaterfall<K> {
-    /// Whether another picture would not be better.
+    /// Whether another picture would not be better than the last.
     pub(super) fn is_exact(&self) -> bool {
-        self.is_exact
+        self.looks.last().is_none_or(|look| look.is_exact)
     }
 
-    /// Whether each row has its transforms far apart: enough for a single picture.
+    /// Whether each row of the last has its transforms far apart: enough for a single picture.
     pub(super) fn is_settled(&self) -> bool {
-        self.is_settled
+        self.looks.last().is_none_or(|look| look.is_settled)
     }
 
-    /// The rows of a channel up to the end of `window`, for a picture of `columns`, from transforms of up to `size` samples.
-    /// Makes as many as time allows.
+    /// Forgets a viewer, and rows that nobody else looks at.
+    pub(super) fn forget(&mut self, viewer: Viewer) {
+        self.looks.retain(|look| look.viewer != viewer);
+        self.drop_unseen();
+    }
+
+    fn drop_unseen(&mut self) {
+        self.sets.retain(|set| self.looks.iter().any(|look| look.key == set.key));
+    }
+
+    /// The rows of a channel up to the end of `window`, for a viewer's picture of `columns`, from transforms of up to `size`
+    /// samples. Makes as many as time allows.
     pub(super) fn view(
         &mut self,
         disk: &mut Disk<'_>,
+        viewer: Viewer,
         settings: SpectrumSettings,
         (channel, size, columns): (usize, usize, usize),
         window: Range<f64>,
@@ -125,33 +92,36 @@ impl<K: Kind> WideWaterfall<K> {
         let hop = ((window.end - window.start) / ROWS as f64).ceil().max(1.0) as u64;
         let end = (window.end.max(0.0).ceil() as u64).min(all.end);
         let kept = (lines.kept.start, lines.kept.end);
-        let asked = RowKey { channel, size, kept, window: weighting, detector, hop };
-        if self.asked != Some(asked) {
-            self.rows.clear();
-            self.transform = Some(Transform::new(format, full_scale, settings, size, Averaging::None)?);
-            self.asked = Some(asked);
-        }
+        let key = RowKey { channel, size, kept, window: weighting, detector, hop };
+        let mut set = match self.sets.iter().position(|set| set.key == key) {
+            Some(place) => self.sets.swap_remove(place),
+            None => RowSet::new(key, Transform::new(format, full_scale, settings, size, Averaging::None)?),
+        };
         let newest = end.div_ceil(hop).saturating_sub(1);
         let numbers: Vec<u64> = (0..ROWS as u64).map_while(|back| newest.checked_sub(back)).collect();
         for &number in &numbers {
             let indices = (number * hop).max(all.start)..((number + 1) * hop).min(all.end);
             // The recording grew, or was cut.
-            if self.rows.get(&number).is_none_or(|row| row.indices != indices) {
-                self.rows.insert(number, Row::new(indices, detector, lines.kept.len()));
+            if set.rows.get(&number).is_none_or(|row| row.indices != indices) {
+                set.rows.insert(number, Row::new(indices, detector, lines.kept.len()));
             }
         }
-        let rows_kept = ROWS_BYTES / (lines.kept.len() * size_of::<f64>());
-        if self.rows.len() > rows_kept.clamp(ROWS, ROWS_KEPT) {
-            let oldest = numbers.last().copied().unwrap_or(0);
-            self.rows.retain(|number, _| (oldest..=newest).contains(number));
+        let rows = numbers.last().copied().unwrap_or(0)..newest + 1;
+        self.looks.retain(|look| look.viewer != viewer);
+        let moved_rows = MOVED_BYTES / (self.sets.len() + 1) / key.row_bytes();
+        if set.rows.len() > moved_rows.clamp(ROWS, ROWS_MOVED) {
+            let others = || self.looks.iter().filter(|look| look.key == key);
+            let is_seen =
+                |number: &u64| rows.contains(number) || others().any(|look| look.rows.contains(number));
+            set.rows.retain(|number, _| is_seen(number));
         }
         let offset_db = 20.0 * (crate::data::samples::full_scale(format) / full_scale).log10() as f32;
         let is_coming = self.known.begin(disk.recording, hop);
         for number in &numbers {
-            let Some(row) = self.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
+            let Some(row) = set.rows.get_mut(number).filter(|row| row.known.is_none()) else { continue };
             row.known = self.known.bins(disk.recording, channel, &row.indices, detector, offset_db);
         }
-        let known = || numbers.iter().map(|number| self.rows[number].known.as_ref());
+        let known = || numbers.iter().map(|number| set.rows[number].known.as_ref());
         let bins = known().flatten().map(Vec::len).max();
         let bins = bins.map(|bins| Cells::of_bins(format.is_complex(), bins, band, columns));
         let is_enough = bins.as_ref().is_none_or(|bins| {
@@ -169,19 +139,19 @@ impl<K: Kind> WideWaterfall<K> {
             true => Duration::ZERO,
             false => most.blocks,
         };
-        self.go_on(disk, asked, &numbers, Most { blocks, ..most }, is_long);
+        set.go_on(disk, &mut self.lanes, &numbers, Most { blocks, ..most }, is_long);
         // Until then, the row of the summary.
         let of_summary = |row: &Row| {
             let is_waiting = is_long || row.levels.is_empty() || row.done(size) < row.transforms(size);
             row.known.is_some() && is_waiting
         };
-        let is_all_summary = numbers.iter().all(|number| of_summary(&self.rows[number]));
+        let is_all_summary = numbers.iter().all(|number| of_summary(&set.rows[number]));
         let cells_of = bins.filter(|_| is_all_summary).unwrap_or_else(|| lines.clone());
         let width = cells_of.width;
         let mut cells = Vec::with_capacity(width * ROWS);
         let mut sampled = Sampled { done: 0, all: 0, is_summary: false };
         for number in &numbers {
-            let row = &self.rows[number];
+            let row = &set.rows[number];
             let is_final = is_long && row.known.is_some();
             let made = |of: u64| if is_final { KnownPower::transforms(&row.indices) } else { of };
             sampled.done += made(row.done(size));
@@ -198,202 +168,37 @@ impl<K: Kind> WideWaterfall<K> {
         }
         cells.resize(width * ROWS, f32::NEG_INFINITY);
         let is_over = |row: &Row| row.done(size) == row.transforms(size) || is_long && row.known.is_some();
-        self.is_exact = numbers.iter().all(|number| is_over(&self.rows[number]));
+        let is_exact = numbers.iter().all(|number| is_over(&set.rows[number]));
         let is_settled =
             |row: &Row| row.known.is_some() || row.spread == spread(row.transforms(size), size).count();
-        self.is_settled = numbers.iter().all(|number| is_settled(&self.rows[number]));
+        let is_settled = numbers.iter().all(|number| is_settled(&set.rows[number]));
+        self.sets.push(set);
+        self.looks.push(Look { viewer, key, rows, is_exact, is_settled });
+        while self.looks.len() > 1 && self.looks.iter().map(Look::bytes).sum::<usize>() > LOOKS_BYTES {
+            self.looks.remove(0);
+        }
+        self.drop_unseen();
         let (band, span_samples) = (cells_of.band(), (hop * ROWS as u64) as f64);
         Some(WaterfallView { channel, width, band, cells, span_samples, sampled: Some(sampled), number: 0 })
     }
+}
 
-    /// Makes transforms until the time is up or all are made.
-    fn go_on(
-        &mut self,
-        disk: &mut Disk<'_>,
-        asked: RowKey,
-        numbers: &[u64],
-        most: Most,
-        is_known_final: bool,
-    ) {
-        let begun = Instant::now();
-        let mut made = 0;
-        let mut may = |most: Duration| {
-            made += 1;
-            // A picture needs a few, even from a slow disk.
-            made <= TRANSFORMS_MIN || begun.elapsed() < most
-        };
-        for pass in 0..SPREAD {
-            for number in far_apart(numbers.len()).map(|at| numbers[at]) {
-                let Some(row) = self.rows.get_mut(&number) else { continue };
-                if row.spread > pass || is_known_final && row.known.is_some() {
-                    continue;
-                }
-                let Some(next) = spread(row.transforms(asked.size), asked.size).nth(row.spread) else {
-                    continue;
-                };
-                if !may(most.spread) {
-                    return;
-                }
-                row.spread += 1;
-                let start = row.start(next, asked.size);
-                let Some(transform) = &mut self.transform else { return };
-                let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
-                work.transform(start, &mut row.levels);
-            }
-        }
-        for number in numbers {
-            let Some(row) = self.rows.get_mut(number) else { continue };
-            if is_known_final && row.known.is_some() {
-                continue;
-            }
-            let (transforms, block) = (row.transforms(asked.size), block(asked.size));
-            while transforms > spread(transforms, asked.size).count() as u64
-                && row.blocks * block < transforms
-            {
-                if !may(most.blocks) {
-                    return;
-                }
-                let numbers = row.blocks * block..(row.blocks * block + block).min(transforms);
-                // A mean counts each once.
-                let made = spread(transforms, asked.size).take(row.spread);
-                let made: Vec<u64> = made.filter(|it| numbers.contains(it)).collect();
-                let Some(transform) = &mut self.transform else { return };
-                let mut work = Work { disk: &mut *disk, lanes: &mut self.lanes, transform, asked };
-                let (first, last) =
-                    (row.start(numbers.start, asked.size), row.start(numbers.end - 1, asked.size));
-                if work.read(first..last + asked.size as u64) {
-                    for number in numbers.filter(|number| !made.contains(number)) {
-                        let at = (row.start(number, asked.size) - first) as usize;
-                        work.append(first + at as u64, at, &mut row.levels);
-                    }
-                } else {
-                    // There is a gap within, so read the rows around it one by one.
-                    for number in numbers.filter(|number| !made.contains(number)) {
-                        let start = row.start(number, asked.size);
-                        work.transform(start, &mut row.levels);
-                    }
-                }
-                row.blocks += 1;
-            }
-        }
+impl Look {
+    fn bytes(&self) -> usize {
+        (self.rows.end - self.rows.start) as usize * self.key.row_bytes()
     }
 }
 
-impl Row {
-    fn new(indices: Range<u64>, detector: Detector, lines: usize) -> Self {
-        Self { indices, levels: RowLevels::new(detector, lines), known: None, spread: 0, blocks: 0 }
-    }
-
-    /// Number of transforms that cover it.
-    fn transforms(&self, size: usize) -> u64 {
-        self.indices.end.saturating_sub(self.indices.start).div_ceil(size as u64)
-    }
-
-    /// The first index of a transform. The last one ends with the row.
-    fn start(&self, number: u64, size: usize) -> u64 {
-        let start = self.indices.start + number * size as u64;
-        start.min(self.indices.end.saturating_sub(size as u64))
-    }
-
-    /// Number of finished transforms.
-    fn done(&self, size: usize) -> u64 {
-        let all = self.transforms(size);
-        let in_blocks = (self.blocks * block(size)).min(all);
-        let far_apart = spread(all, size).take(self.spread);
-        in_blocks + far_apart.filter(|&number| number >= in_blocks).count() as u64
-    }
-}
-
-/// Makes transforms of samples on the disk.
-struct Work<'a, 'b, K: Kind> {
-    disk: &'a mut Disk<'b>,
-    lanes: &'a mut Lanes<K>,
-    transform: &'a mut Transform<K>,
-    asked: RowKey,
-}
-
-impl<K: Kind> Work<'_, '_, K> {
-    /// Makes one from an index on, unless samples are missing.
-    fn transform(&mut self, start: u64, levels: &mut RowLevels) {
-        if self.read(start..start + self.asked.size as u64) {
-            self.append(start, 0, levels);
-        }
-    }
-
-    /// Makes one from a place in the read samples.
-    fn append(&mut self, start: u64, at: usize, levels: &mut RowLevels) {
-        let own = at..at + self.asked.size;
-        let q = self.lanes.q.get(own.clone()).unwrap_or_default();
-        let Some(first) = self.lanes.first.get(own) else { return };
-        let (from, to) = self.asked.kept;
-        self.transform.append_samples(start, first, q, |lines| levels.add(&lines[from..to], 0.0));
-    }
-
-    /// Reads the samples of these indices; returns whether none is missing.
-    fn read(&mut self, indices: Range<u64>) -> bool {
-        let Lanes { decoded, first, q } = &mut *self.lanes;
-        first.clear();
-        q.clear();
-        let outline = self.disk.recording.outline();
-        let Some(position) = position_without_gap(outline, &indices) else { return false };
-        let components = outline.format.components();
-        let (length, place) = (indices.end - indices.start, self.asked.channel * components);
-        let read = self.disk.reader.read(self.disk.recording, position, length, indices.start, |frame, _| {
-            let block = frame.header().block_length_samples as usize;
-            let all = match K::borrowed(frame) {
-                Some(all) => all,
-                None => {
-                    K::decode(frame, decoded);
-                    &decoded[..]
-                }
-            };
-            let lane = |place: usize| all.get(place * block..(place + 1) * block).unwrap_or_default();
-            first.extend_from_slice(lane(place));
-            if components > 1 {
-                q.extend_from_slice(lane(place + 1));
-            }
-            true
-        });
-        read.is_ok() && first.len() as u64 == length
-    }
-}
-
-/// File position of consecutive samples.
-fn position_without_gap(outline: &RecordingOutline, indices: &Range<u64>) -> Option<u64> {
-    let [stretch] = outline.stretches_in(indices.clone()) else { return None };
-    let into = indices.start.checked_sub(stretch.first_sample_index)?;
-    (indices.end <= stretch.end_index()).then_some(stretch.position + into)
-}
-
-/// The first transforms of a row of `transforms`, ordered by distance, the most distant first.
-fn spread(transforms: u64, size: usize) -> impl Iterator<Item = u64> {
-    let count = transforms.min(block(size).max(SPREAD_MIN));
-    far_apart(count as usize).map(move |at| at as u64 * transforms / count)
-}
-
-/// Transforms of `size` samples per read.
-fn block(size: usize) -> u64 {
-    (SPREAD * ROW_SIZE_MAX / size).clamp(1, SPREAD) as u64
-}
-
-/// All places below `count`, distant ones first.
-fn far_apart(count: usize) -> impl Iterator<Item = usize> {
-    let bits = count.next_power_of_two().ilog2();
-    (0..1usize << bits)
-        .map(move |at| if bits == 0 { 0 } else { at.reverse_bits() >> (usize::BITS - bits) })
-        .filter(move |&at| at < count)
-}
-
-/// Transforms of a row before any neighbours of them, and neighbours per read: 512 KiB of 16-bit samples. Fewer of long ones.
-const SPREAD: usize = 64;
-const SPREAD_MIN: u64 = 4;
-/// Minimum per picture.
-const TRANSFORMS_MIN: usize = 16;
-/// Limits of the rows that are kept while the window moves.
-const ROWS_KEPT: usize = 4 * ROWS;
-const ROWS_BYTES: usize = 16 << 20;
+/// Maximum memory for the rows that viewers look at: 10 viewers with the longest transforms, 32 or 64 with those of the whole
+/// band. Beyond it, those of the oldest picture are made again for its next.
+const LOOKS_BYTES: usize = 128 << 20;
+/// Limits of the rows that are kept while windows move.
+const ROWS_MOVED: usize = 4 * ROWS;
+const MOVED_BYTES: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod viewers;
 #[cfg(test)]
 mod zooms;

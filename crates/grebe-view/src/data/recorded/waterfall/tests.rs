@@ -4,9 +4,12 @@ use std::sync::{Arc, Mutex};
 use grebe_frame::SampleFormat;
 use grebe_scope::Window;
 
+use super::rows::TRANSFORMS_MIN;
 use super::*;
+use crate::data::recorded::samples::Reader;
 use crate::data::recorded::tests::{Fake, Shared};
 use crate::data::recording::Stretch;
+use crate::data::viewport::Detector;
 
 pub(super) const SIZE: usize = 64;
 /// From 0 Hz to half the rate.
@@ -92,9 +95,8 @@ fn look_for(
 ) -> WaterfallView {
     let mut reader = Reader::default();
     let disk = &mut Disk { recording: fake, reader: &mut reader };
-    waterfall
-        .view(disk, SpectrumSettings { detector, ..settings() }, (0, SIZE, 1000), window, NO_TIME)
-        .unwrap()
+    let settings = SpectrumSettings { detector, ..settings() };
+    waterfall.view(disk, Viewer::default(), settings, (0, SIZE, 1000), window, NO_TIME).unwrap()
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn rows_stay_where_the_window_is_moved_and_are_made_anew_where_it_is_zoomed() {
     let mut fake = fake(SampleFormat::I16, vec![chirp_and_bursts()], &[(0, LENGTH as u64)]);
     let mut waterfall = WideWaterfall::default();
     let half = LENGTH as f64 / 2.0;
-    while !waterfall.is_exact() || waterfall.asked.is_none() {
+    while !waterfall.is_exact() || waterfall.looks.is_empty() {
         look(&mut waterfall, &mut fake, 0.0..half);
     }
     let before = look(&mut waterfall, &mut fake, 0.0..half);
@@ -228,6 +230,7 @@ fn a_complex_channel_has_both_sides_of_its_centre() {
     let view = waterfall
         .view(
             disk,
+            Viewer::default(),
             settings(),
             (1, SIZE, 1000),
             0.0..LENGTH as f64,

@@ -1,6 +1,7 @@
 //! Every pixel at ten zooms of time and ten of frequency, beside all transforms of the samples: with a spectral summary and
 //! without one.
 
+use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
 use grebe_frame::SampleFormat;
@@ -9,7 +10,10 @@ use grebe_testing::Rng;
 
 use super::tests::{HOP, LENGTH, LINES, NO_TIME, SIZE, chirp_and_bursts, fake, settings};
 use super::*;
+use crate::data::recorded::samples::Reader;
 use crate::data::recorded::tests::{Fake, Spectra};
+use crate::data::recording::Recording;
+use crate::data::viewport::Detector;
 
 const BINS: usize = SIZE / 2;
 
@@ -50,7 +54,7 @@ fn levels_at(transform: &mut PowerTransform, samples: &[f32], start: i64) -> Vec
 }
 
 /// The highest levels of all transforms of a row, side by side.
-fn levels_of_row(transform: &mut PowerTransform, samples: &[f32], row: Range<usize>) -> Vec<f32> {
+pub(super) fn levels_of_row(transform: &mut PowerTransform, samples: &[f32], row: Range<usize>) -> Vec<f32> {
     let size = (transform.lines() - 1) * 2;
     let mut levels = vec![f32::NEG_INFINITY; transform.lines()];
     for start in row.clone().step_by(size).map(|at| at.min(row.end - size)) {
@@ -93,8 +97,9 @@ fn every_pixel_at_ten_zooms_is_what_all_transforms_have() {
             let (mut waterfall, mut reader) = (WideWaterfall::<i16>::default(), Reader::default());
             loop {
                 let disk = &mut Disk { recording, reader: &mut reader };
-                let view =
-                    waterfall.view(disk, settings(), (0, SIZE, 1000), window.clone(), NO_TIME).unwrap();
+                let view = waterfall
+                    .view(disk, Viewer::default(), settings(), (0, SIZE, 1000), window.clone(), NO_TIME)
+                    .unwrap();
                 if !is_whole || waterfall.is_exact() {
                     break view;
                 }
@@ -180,7 +185,9 @@ fn every_pixel_at_ten_zooms_of_frequency_is_what_all_transforms_have() {
         let view = loop {
             let disk = &mut Disk { recording: &mut recording, reader: &mut reader };
             let most = Most { spread: Duration::from_secs(1), blocks: Duration::from_secs(1) };
-            let view = waterfall.view(disk, settings, (0, LONG, PIXELS), 0.0..length as f64, most).unwrap();
+            let how = (0, LONG, PIXELS);
+            let window = 0.0..length as f64;
+            let view = waterfall.view(disk, Viewer::default(), settings, how, window, most).unwrap();
             if waterfall.is_exact() {
                 break view;
             }

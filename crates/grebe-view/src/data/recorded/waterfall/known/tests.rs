@@ -6,6 +6,7 @@ use grebe_frame::SampleFormat;
 
 use super::super::tests::NO_TIME;
 use super::super::{Disk, Most, WideWaterfall};
+use crate::data::history::Viewer;
 use crate::data::recorded::samples::Reader;
 use crate::data::recorded::tests::{Fake, Shared, Spectra};
 use crate::data::recording::Stretch;
@@ -68,7 +69,7 @@ fn look_for(
     let settings =
         SpectrumSettings { size, waterfall: Some(0), detector, band, ..SpectrumSettings::default() };
     let disk = &mut Disk { recording: known, reader: &mut Reader::default() };
-    waterfall.view(disk, settings, (0, size, 1000), window, NO_TIME).unwrap()
+    waterfall.view(disk, Viewer::default(), settings, (0, size, 1000), window, NO_TIME).unwrap()
 }
 
 #[test]
@@ -136,7 +137,8 @@ fn a_picture_to_be_saved_has_rows_of_one_kind() {
     for (most, is_summary) in [(NO_TIME, true), (to_be_saved, false)] {
         let disk = &mut Disk { recording: &mut known, reader: &mut Reader::default() };
         let mut waterfall = WideWaterfall::<f32>::default();
-        let view = waterfall.view(disk, settings, (0, 1024, 1000), 0.0..length as f64, most).unwrap();
+        let (viewer, how, window) = (Viewer::default(), (0, 1024, 1000), 0.0..length as f64);
+        let view = waterfall.view(disk, viewer, settings, how, window, most).unwrap();
         let sampled = view.sampled.unwrap();
         assert_eq!((sampled.is_summary, sampled.done < sampled.all), (is_summary, is_summary), "{sampled:?}");
     }
