@@ -8,7 +8,6 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -90,5 +89,6 @@ impl ServerCertVerifier for Pinned {
 }
 
 fn digest(certificate: &CertificateDer<'_>) -> [u8; 32] {
-    Sha256::digest(certificate.as_ref()).into()
+    let sum = ::ring::digest::digest(&::ring::digest::SHA256, certificate);
+    sum.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
