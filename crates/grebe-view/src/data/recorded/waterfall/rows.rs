@@ -261,6 +261,6 @@ const SPREAD: usize = 64;
 const SPREAD_MIN: u64 = 4;
 /// Minimum per picture.
 pub(super) const TRANSFORMS_MIN: usize = 16;
-/// Time for transforms per picture of each viewer in turn. Keys must respond within 0.1 s.
-pub(super) const SHARED_TIME: Duration = Duration::from_millis(100);
+/// Time for transforms per picture of each viewer in turn. Keys must respond within 0.1 s, and columns take up to 40 ms of it.
+pub(super) const SHARED_TIME: Duration = Duration::from_millis(50);
 pub(super) const SAVED_TIME: Duration = Duration::from_secs(20);
