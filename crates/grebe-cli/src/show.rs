@@ -5,6 +5,7 @@ mod export;
 mod failure;
 mod files;
 mod finder;
+mod held;
 mod incoming;
 mod opening;
 mod recording;
@@ -34,7 +35,7 @@ use crate::output::{self, note};
 
 pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
-pub(crate) use finder::Held;
+pub(crate) use held::Held;
 pub(crate) use incoming::Incoming;
 pub(crate) use recording::{HISTORY_BYTES, Progress};
 pub(crate) use ring_saver::RingSaver;
