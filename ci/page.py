@@ -7,8 +7,10 @@ Counts, order and content are checked, never speed; how long the first picture t
 
 import fcntl
 import json
+import math
 import os
 import pty
+import random
 import re
 import select
 import struct
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import termios
 import time
+from array import array
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -272,10 +275,15 @@ def numbers(page):
     check("2 takes a channel away, 9 brings all", True)
 
 
-def box(page):
+def draw_box(page, start, end):
+    """Draws a box between two places of the waterfall, as parts of its pane."""
     area = page.run(f"(({{ left, top, width, height }}) => ({{ left, top, width, height }}))({PANE}.getBoundingClientRect())")
-    place = lambda x, y: (area["left"] + x * area["width"], area["top"] + y * area["height"])
-    page.drag(place(0.2, 0.3), place(0.4, 0.7), modifiers=SHIFT)
+    place = lambda at: (area["left"] + at[0] * area["width"], area["top"] + at[1] * area["height"])
+    page.drag(place(start), place(end), modifiers=SHIFT)
+
+
+def box(page):
+    draw_box(page, (0.2, 0.3), (0.4, 0.7))
     cells = "[...root.querySelectorAll('table[aria-label=box] tbody td')].map((it) => it.textContent)"
     command = page.wait(f"{cells}.at(-1)", "the numbers of a box")
     low, high = (float(number[:-1]) for number in command.split(",")[2:])
@@ -370,6 +378,58 @@ def sources(browser, grebe):
     page.wait(f'{STATE} === "LIVE" && {stream}.includes("100 k")', "the second, loaded anew")
     check("loaded anew, the page shows the source that was chosen", page.run("location.hash") == "#source=2")
     page.close()
+    server.close()
+
+
+HEAR = """(() => { const { start } = AudioBufferSourceNode.prototype; window.heard = [];
+    AudioBufferSourceNode.prototype.start = function () { heard.push(this.buffer); start.call(this); }; return true; })()"""
+TONE = """(() => { const { duration, numberOfChannels } = heard.at(-1), samples = heard.at(-1).getChannelData(0);
+    return [duration, samples.filter((sample, at) => at > 0 && samples[at - 1] < 0 && sample >= 0).length / duration, numberOfChannels]; })()"""
+
+
+def modulated(path):
+    """Two seconds of a carrier at 0 Hz, modulated by 1 kHz in amplitude, over noise."""
+    wave = array("f")
+    for at in range(192_000):
+        wave.extend((0.4 + 0.3 * math.sin(math.tau * at / 96) + random.gauss(0, 1e-3), random.gauss(0, 1e-3)))
+    path.with_suffix(".sigmf-data").write_bytes(wave.tobytes())
+    stated = {"core:datatype": "cf32_le", "core:sample_rate": 96_000, "core:version": "1.0.0"}
+    path.write_text(json.dumps({"global": stated, "captures": [{"core:sample_start": 0}], "annotations": []}))
+
+
+def listen(browser, grebe):
+    path = KEPT / "modulated.sigmf-meta"
+    modulated(path)
+    server = Server(grebe, sources=(str(path),))
+    for theme in ("dark", "light"):
+        page = browser.page(1280, 720, theme)
+        page.go(server.link + "&span=2&show.waterfall=true")
+        page.wait(WATERFALL, "the waterfall of a recording")
+        page.run(HEAR)
+        draw_box(page, (0.4, 0.3), (0.6, 0.7))
+        page.wait("[...root.querySelectorAll('.pane.waterfall button')].some((it) => it.textContent === 'listen')", "its buttons")
+        page.click("FM")
+        page.wait("!root.querySelector('.list').hidden", "the modulations")
+        page.click("AM")
+        page.wait("[...root.querySelectorAll('.pane.waterfall .choice')].some((it) => it.textContent === 'AM')", "another modulation")
+        page.click("listen")
+        duration, tone, channels = page.wait(f"heard.length === 1 && {TONE}", "the sound of a box")
+        # Four tenths of the pane, of which a tenth is not waterfall.
+        check(f"{theme}: the box of AM sounds for {duration:.2f} s at {tone:.0f} Hz", 0.8 < duration < 1 and abs(tone - 1000) < 10 and channels == 1)
+        said = page.run("""[...root.querySelectorAll(".player:not([hidden]) > :is(button, input)")].map((it) => it.ariaLabel ?? it.textContent)""")
+        check(f"... with {', '.join(said)}", said == ["stop", "loop", "volume"])
+        page.screenshot(KEPT / f"page-listen-{theme}.png")
+        page.click("stop")
+        page.click("loop")
+        check("the loop ends", page.run("root.querySelector('.player [aria-pressed=false]').textContent") == "loop")
+        page.click("play")
+        check("... and it plays again", page.run("heard.length === 2 && heard[0] === heard[1]"))
+        if theme == "dark":
+            page.wait("root.querySelector('.player button').textContent === 'play'", "the end of a sound that is played once")
+            check("once, without a loop", page.run("heard.length") == 2)
+        complaints = page.complaints()
+        check(f"the console has no complaint {complaints or ''}", not complaints)
+        page.close()
     server.close()
 
 
@@ -590,6 +650,7 @@ def main():
         links(browser, page, server)
         source(browser, page, grebe)
         sources(browser, grebe)
+        listen(browser, grebe)
         complaints = page.complaints()
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()

@@ -1,7 +1,9 @@
 #![no_main]
 
 use grebe_frame::{BatchPool, Header};
-use grebe_view::{ScopeMessage, ScopeOffer, PageSession, Right, ScopeFeed, SourceStatus, greeting};
+use grebe_view::{
+    Listener, Listening, PageSession, Right, ScopeFeed, ScopeMessage, ScopeOffer, Sound, SourceStatus, greeting,
+};
 use libfuzzer_sys::fuzz_target;
 
 // Messages of a page to a server: settings, then one per line. Every answer is JSON.
@@ -18,7 +20,14 @@ fuzz_target!(|text: &str| {
     let (view, deeds) = text.split_once('\u{0}').unwrap_or(("", text));
     let hello = format!(r#"{{"hello":{{"protocol":1,"page":{{"view":{view:?}}}}}}}"#);
     let hello = greeting(&hello).or_else(|_| greeting(r#"{"hello":{"protocol":1,"page":{}}}"#)).unwrap();
-    let mut session = PageSession::new(link, &hello, &ScopeOffer::default(), Right::Control, 0);
+    let listener = Listener::new(vec![("AM".into(), 1e4), ("CW".into(), 500.0)], |heard| {
+        assert!(heard.modulation < 2 && heard.low_hz < heard.high_hz && heard.samples.start < heard.samples.end);
+        let (side, listening) = Listening::begin();
+        side.end(Ok(Sound { rate_hz: 8_000, samples: vec![7; 100], missing: String::new() }));
+        listening
+    });
+    let offer = ScopeOffer { listener: Some(listener), ..ScopeOffer::default() };
+    let mut session = PageSession::new(link, &hello, &offer, Right::Control, 0);
     let mut now_ns = 1;
     let size =
         r#"{"do":{"number":1,"what":{"size":{"columns":50,"plot":[300.0,200.0],"spectrum":[300.0,100.0]}}}}"#;

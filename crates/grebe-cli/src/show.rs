@@ -5,7 +5,9 @@ mod export;
 mod failure;
 mod files;
 mod finder;
+mod held;
 mod incoming;
+mod listener;
 mod opening;
 mod recording;
 mod ring;
@@ -21,8 +23,8 @@ use anyhow::{Context as _, Result};
 use grebe_flow::{Running, Snapshot, telemetry::MetricsListener};
 use grebe_stages::SecondSender;
 use grebe_view::{
-    Annotator, Drawn, Error, Finder, GeneratorRemote, InitialView, Loss, PngOptions, ReceiverRemote,
-    ScopeLink, SourceMenu, SourceStatus, StreamInfo, StretchKeeper, ViewOptions,
+    Annotator, Drawn, Error, Finder, GeneratorRemote, InitialView, Listener, Loss, PngOptions,
+    ReceiverRemote, ScopeLink, SourceMenu, SourceStatus, StreamInfo, StretchKeeper, ViewOptions,
 };
 
 use self::annotator::annotator_of;
@@ -34,7 +36,7 @@ use crate::output::{self, note};
 
 pub(crate) use failure::Failure;
 pub(crate) use files::session_of_source;
-pub(crate) use finder::Held;
+pub(crate) use held::Held;
 pub(crate) use incoming::Incoming;
 pub(crate) use recording::{HISTORY_BYTES, Progress};
 pub(crate) use ring_saver::RingSaver;
@@ -173,6 +175,8 @@ pub(crate) struct Show {
     pub(crate) keeper: Option<RingSaver>,
     /// Search of all available samples.
     pub(crate) finder: Option<Finder>,
+    /// Sound of boxes.
+    pub(crate) listener: Option<Listener>,
     /// Saves ranges at a remote source, until the scope takes it.
     pub(crate) remote_keeper: Mutex<Option<StretchKeeper>>,
     /// The recording that is shown, and takes annotations.

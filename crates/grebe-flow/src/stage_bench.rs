@@ -1,4 +1,4 @@
-//! Test bench for a single stage.
+//! A single stage without a graph.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
@@ -11,7 +11,7 @@ use crate::runtime::Stepper;
 use crate::snapshot::Snapshot;
 use crate::stage::{Context, Inputs, Outcome, Outputs, Stage, StageError, StageResult};
 
-/// Feeds one stage and collects its output, for tests of stages.
+/// Feeds one stage and collects its output, for tests of stages and for work on the calling thread.
 ///
 /// ```
 /// use grebe_flow::{Context, Inputs, Outcome, Outputs, Stage, StageBench, StageResult};
@@ -48,10 +48,18 @@ impl StageBench {
     /// # Errors
     /// The stage has several named inputs: use a [`Graph`] and its [`stepper`](Graph::stepper) instead.
     pub fn new(stage: impl Stage + 'static) -> Result<Self, Error> {
+        Self::boxed(Box::new(stage))
+    }
+
+    /// As [`new`](Self::new), with the stage of a [`Kind`](crate::Kind).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn boxed(stage: Box<dyn Stage>) -> Result<Self, Error> {
         let ((feed, fed), (tray, made)) = (channel(), channel());
         let mut graph = Graph::new();
         let feeder = graph.add("feed", Feed(fed));
-        let stage = graph.add("stage", stage);
+        let stage = graph.add_boxed("stage", stage);
         let tray = graph.add("tray", Tray(tray));
         graph.connect(feeder, stage, QueueOptions::block(2));
         graph.connect(stage, tray, QueueOptions::block(2));

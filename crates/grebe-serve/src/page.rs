@@ -47,6 +47,7 @@ const FILES: &[(&str, &[u8])] = &files![
     "ui/dialogs.js",
     "ui/dom.js",
     "ui/frame.js",
+    "ui/player.js",
     "ui/pointer.js",
     "ui/scope.js",
     "ui/widgets.js",

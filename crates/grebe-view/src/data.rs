@@ -13,6 +13,7 @@ mod history;
 mod interpolate;
 pub(crate) mod lane;
 pub(crate) mod link;
+pub(crate) mod listening;
 pub(crate) mod math;
 pub(crate) mod measure;
 mod meter;

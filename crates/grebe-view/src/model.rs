@@ -26,6 +26,7 @@ mod label_room;
 mod lane_description;
 pub(crate) mod lane_ticks;
 pub(crate) mod levels;
+mod listening;
 pub(crate) mod markers;
 pub(crate) mod open;
 mod open_file;

@@ -109,7 +109,8 @@ fn frequency_hz(text: &str) -> Result<f64, String> {
     units::number(text.trim().trim_end_matches("Hz").trim_end()).map_err(wrong)
 }
 
-const MODES: [(&str, &str, Modulation); 6] = [
+/// Names, help and modulations of `--demodulate`.
+pub(crate) const MODES: [(&str, &str, Modulation); 6] = [
     ("am", "Amplitude modulation; 10 kHz", Modulation::Am),
     ("fm", "Narrow frequency modulation; 12.5 kHz", Modulation::Fm),
     ("wfm", "Broadcasts in mono, de-emphasis of 50 us; 200 kHz", Modulation::Wfm),

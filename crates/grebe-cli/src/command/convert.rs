@@ -90,9 +90,13 @@ pub(super) fn demodulate(
     bandwidth: Option<f64>,
     rate: Option<f64>,
 ) -> Result<Demodulate> {
-    let mut kind = Demodulate { center: center.map(FrequencyHz), level: true, ..Demodulate::new(mode) };
-    kind.bandwidth = bandwidth.map(RateHz);
-    kind.rate = rate.map_or(kind.rate, RateHz);
+    let (center, bandwidth) = (center.map(FrequencyHz), bandwidth.map(RateHz));
+    leveled(Demodulate { center, bandwidth, ..Demodulate::new(mode) }, rate)
+}
+
+/// The same of a kind with its band.
+pub(super) fn leveled(kind: Demodulate, rate: Option<f64>) -> Result<Demodulate> {
+    let kind = Demodulate { level: true, rate: rate.map_or(kind.rate, RateHz), ..kind };
     kind.check().map_err(|fault| Usage(format!("--demodulate: {fault}")))?;
     Ok(kind)
 }

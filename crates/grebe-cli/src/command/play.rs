@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
 use grebe_flow::{Graph, Kind, QueueOptions, Site, Stage};
+use grebe_process::Demodulate;
 use grebe_recording::SampleFile;
 use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink};
 
@@ -73,11 +74,12 @@ fn to_one(options: &Play) -> Result<Ending> {
 /// The stage that makes sound, if asked for.
 fn demodulator(sound: &Sound) -> Result<Option<Box<dyn Stage>>> {
     let Some(mode) = sound.demodulate else { return Ok(None) };
-    let (mut center, mut bandwidth) = (sound.center, sound.bandwidth);
-    if let Some(TimeFrequencyBox { low_hz, high_hz, .. }) = sound.time_frequency_box {
-        (center, bandwidth) = (Some((low_hz + high_hz) / 2.0), Some(high_hz - low_hz));
-    }
-    let kind = convert::demodulate(mode, center, bandwidth, sound.rate)?;
+    let kind = match sound.time_frequency_box {
+        Some(TimeFrequencyBox { low_hz, high_hz, .. }) => {
+            convert::leveled(Demodulate::of_band(mode, low_hz, high_hz), sound.rate)?
+        }
+        None => convert::demodulate(mode, sound.center, sound.bandwidth, sound.rate)?,
+    };
     kind.build(&mut Site::new(DEMODULATOR)).map(Some).map_err(|error| anyhow!("{error}"))
 }
 

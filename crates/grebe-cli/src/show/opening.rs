@@ -18,10 +18,12 @@ impl Show {
     /// Shows a live source, or a file that is read into the scope, with this much memory for history.
     pub(crate) fn source(self, uri: &Uri, source: OpenSource, history_bytes: usize) -> Result<Shown> {
         let scope = Scope::of_source(source.stage, queue_for(uri), history_bytes);
+        let held = Held::of(uri, &scope.link, self.keeper.as_ref());
         let show = Show {
             is_same_boot: self.is_same_boot || uri.traits().is_local,
             file_samples: source.samples,
-            finder: Some(Held::of(uri, &scope.link, self.keeper.as_ref()).finder()),
+            finder: Some(held.clone().finder()),
+            listener: Some(held.listener()),
             recording: recording_of(uri),
             failure: scope.failure.clone(),
             second_sender: source.second_sender,
@@ -45,6 +47,7 @@ impl Show {
             progress: stored.progress(),
             failure: fetch.as_ref().map(|fetch| fetch.failure.clone()).unwrap_or_default(),
             finder: path.clone().map(|path| held(path).finder()),
+            listener: path.clone().map(|path| held(path).listener()),
             recording: path,
             fetch,
             ..self

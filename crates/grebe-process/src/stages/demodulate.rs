@@ -75,6 +75,32 @@ impl Demodulate {
         Self { mode, center, bandwidth, rate, deviation, de_emphasis, pitch, level }
     }
 
+    /// For the sound of this band alone: the carrier of SSB lies 200 Hz beside it, that of the other modes in its middle.
+    pub fn of_band(mode: Modulation, low_hz: f64, high_hz: f64) -> Self {
+        let kind = Self { bandwidth: Some(RateHz(high_hz - low_hz)), ..Self::new(mode) };
+        let center = (low_hz + high_hz) / 2.0 - kind.middle_hz().0;
+        let pitch = RateHz(kind.pitch.0.max(STOP_PART * kind.bandwidth_hz()));
+        Self { center: Some(FrequencyHz(center)), pitch, ..kind }
+    }
+
+    /// With the lowest of some usual rates that keeps the whole sound; the highest is 48 kHz.
+    pub fn at_lowest_rate(self) -> Self {
+        let is_enough = |rate_hz: &f64| *rate_hz >= self.rate_hz_min();
+        Self { rate: RateHz(RATES_HZ.into_iter().find(is_enough).unwrap_or(48e3)), ..self }
+    }
+
+    /// Lowest rate that keeps the whole sound.
+    fn rate_hz_min(&self) -> f64 {
+        let bandwidth_hz = self.bandwidth_hz();
+        match self.mode {
+            Modulation::Am | Modulation::Fm => bandwidth_hz / 2.0 / PASS_PART,
+            Modulation::Wfm => WFM_SOUND_HZ / PASS_PART,
+            Modulation::Usb | Modulation::Lsb | Modulation::Cw => {
+                2.0 * (self.middle_hz().1.abs() + STOP_PART * bandwidth_hz)
+            }
+        }
+    }
+
     /// Samples per second before the last low-pass filter, as a multiple of the rate of the sound.
     fn oversampling(&self) -> u64 {
         let per_bandwidth = match self.mode {
@@ -117,10 +143,10 @@ impl Demodulate {
         let (bandwidth_hz, middle_hz) = (self.bandwidth_hz(), self.middle_hz().1.abs());
         let (pass_hz, stop_hz) = if middle_hz > 0.0 {
             // The filtered band, at its audible frequencies.
-            (middle_hz + 0.5 * bandwidth_hz, middle_hz + 0.625 * bandwidth_hz)
+            (middle_hz + 0.5 * bandwidth_hz, middle_hz + STOP_PART * bandwidth_hz)
         } else {
             let widest_hz = if self.mode == Modulation::Wfm { WFM_SOUND_HZ } else { bandwidth_hz / 2.0 };
-            let pass_hz = widest_hz.min(0.42 * self.rate.0);
+            let pass_hz = widest_hz.min(PASS_PART * self.rate.0);
             (pass_hz, (1.25 * pass_hz).min(0.5 * self.rate.0))
         };
         let rate_hz = self.rate.0 * oversampling as f64;
@@ -131,7 +157,7 @@ impl Demodulate {
 
 impl Modulation {
     /// The usual width of its band.
-    fn bandwidth_hz(self) -> f64 {
+    pub fn bandwidth_hz(self) -> f64 {
         match self {
             Self::Am => 10e3,
             Self::Fm => 12.5e3,
@@ -154,20 +180,14 @@ impl Kind for Demodulate {
         if !(1.0..=1e8).contains(&bandwidth_hz) {
             return Err(Fault::new("bandwidth", "give 1 Hz to 100 MHz"));
         }
-        let (_, sound_hz) = self.middle_hz();
-        let highest_hz = sound_hz.abs() + 0.625 * bandwidth_hz;
-        if sound_hz != 0.0 && rate_hz < 2.0 * highest_hz {
-            return Err(Fault::new(
-                "rate",
-                format!(
-                    "the sound reaches {}: give at least {}",
-                    hertz(highest_hz),
-                    per_second(2.0 * highest_hz)
-                ),
-            ));
+        if self.middle_hz().1 != 0.0 && rate_hz < self.rate_hz_min() {
+            let (highest_hz, rate_hz) = (self.rate_hz_min() / 2.0, self.rate_hz_min());
+            let words =
+                format!("the sound reaches {}: give at least {}", hertz(highest_hz), per_second(rate_hz));
+            return Err(Fault::new("rate", words));
         }
-        if self.mode == Modulation::Cw && self.pitch.0 < 0.625 * bandwidth_hz {
-            return Err(Fault::new("pitch", format!("give at least {}", hertz(0.625 * bandwidth_hz))));
+        if self.mode == Modulation::Cw && self.pitch.0 < STOP_PART * bandwidth_hz {
+            return Err(Fault::new("pitch", format!("give at least {}", hertz(STOP_PART * bandwidth_hz))));
         }
         if self.deviation.is_some_and(|deviation| deviation.0 <= 0.0) {
             return Err(Fault::new("deviation", "give a deviation above 0 Hz"));
@@ -412,6 +432,11 @@ const WFM_SOUND_HZ: f64 = 15e3;
 /// Over which AM's carrier is a mean.
 const CARRIER_S: f64 = 0.2;
 const ATTENUATION_DB: f64 = 80.0;
+/// Pass band of the sound at most, as a part of its rate.
+const PASS_PART: f64 = 0.42;
+/// Half the width of a filtered sideband up to its stop band, as a part of the bandwidth.
+const STOP_PART: f64 = 0.625;
+const RATES_HZ: [f64; 5] = [8e3, 12e3, 16e3, 24e3, 32e3];
 /// 60 dB.
 const GAIN_MAX: f32 = 1_000.0;
 

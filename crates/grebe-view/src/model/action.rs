@@ -178,6 +178,8 @@ pub(crate) enum BoxDeed {
     Annotate,
     /// Saves it as a recording.
     Cut,
+    /// Plays its sound, or ends the making of it.
+    Listen,
     /// Searches the history for bursts in its band that last about as long.
     FindLike,
     Remove,

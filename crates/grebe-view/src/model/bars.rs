@@ -75,13 +75,15 @@ pub(crate) fn waterfall_controls(model: &ViewModel) -> Vec<Widget> {
     let is_auto = model.controls.levels.is_none();
     let deed = |words: &str, title: &str, deed| Widget::button(words, title, Action::Box(deed));
     let boxed = model.controls.boxed.map_or(Vec::new(), |_| {
-        vec![
+        let mut widgets = vec![
             deed("snap", "box to the burst under it", BoxDeed::Snap),
             deed("annotate", "annotate the box  (F2)", BoxDeed::Annotate),
             deed("cut", "save the box as a recording", BoxDeed::Cut),
             deed("find like", "search for bursts in its band that last about as long", BoxDeed::FindLike),
             deed("no box", "remove the box  (esc)", BoxDeed::Remove),
-        ]
+        ];
+        widgets.splice(3..3, model.sound_controls());
+        widgets
     });
     let is_mean = model.controls.spectrum.detector == Detector::Mean;
     let others = [

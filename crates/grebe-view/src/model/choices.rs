@@ -132,6 +132,8 @@ impl ViewModel {
             self.choose_annotation(place);
         } else if setting == Setting::Box {
             self.choose_box(place);
+        } else if setting == Setting::Modulation {
+            self.choose_modulation(place);
         } else if setting == Setting::Source {
             self.show_source(place);
         } else if setting == Setting::Wave {
@@ -188,6 +190,7 @@ impl ViewModel {
             }
             Setting::Annotations => self.annotation_entries(),
             Setting::Box => self.box_entries(),
+            Setting::Modulation => self.modulation_entries(),
             setting => self.controls.entries(setting, &self.seen.picture),
         }
     }
@@ -198,6 +201,7 @@ impl ViewModel {
         Setting::EACH.into_iter().filter(move |&setting| match setting {
             Setting::Wave => self.generator.is_there(),
             Setting::Source => self.has_sources(),
+            Setting::Modulation => self.has_sound(),
             Setting::Parts => is_complex,
             _ => true,
         })
@@ -258,7 +262,9 @@ impl Controls {
                 Part::COMPLEX.map(|part| entry(part_words(part), self.shown.has_part(part))).to_vec()
             }
             Setting::Parts => Vec::new(),
-            Setting::All | Setting::Wave | Setting::Source | Setting::Marker => Vec::new(),
+            Setting::All | Setting::Wave | Setting::Source | Setting::Marker | Setting::Modulation => {
+                Vec::new()
+            }
             Setting::FindKind | Setting::FindLane | Setting::Annotations | Setting::Box => Vec::new(),
         }
     }
@@ -296,7 +302,7 @@ impl Controls {
                     self.lanes.refit(LaneId::MATH);
                 }
             }
-            Setting::All | Setting::Wave | Setting::Source | Setting::Marker => {}
+            Setting::All | Setting::Wave | Setting::Source | Setting::Marker | Setting::Modulation => {}
             Setting::FindKind | Setting::FindLane | Setting::Annotations | Setting::Box => {}
         }
     }

@@ -15,6 +15,7 @@ use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
+use crate::data::listening::{Listener, Sound};
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Detector;
 
@@ -108,6 +109,10 @@ pub struct ViewOptions {
     pub annotator: Option<Annotator>,
     /// Searches the whole history of the stream, if possible.
     pub finder: Option<Finder>,
+    /// Makes sound of boxes on the waterfall, if possible.
+    pub listener: Option<Listener>,
+    /// Plays finished sounds.
+    pub hear: Option<Box<dyn Fn(Sound) + Send>>,
     /// Controls the generator of the stream; `None` if there is none.
     pub generator: Option<GeneratorRemote>,
     /// Tunes the receiver of the stream; `None` if there is none.
@@ -133,6 +138,8 @@ impl ViewOptions {
             keeper: None,
             annotator: None,
             finder: None,
+            listener: None,
+            hear: None,
             generator: None,
             receiver: None,
             session: None,

@@ -38,6 +38,8 @@ pub(crate) enum Setting {
     Annotations,
     /// Commands for the box on the waterfall.
     Box,
+    /// Modulation of its sound.
+    Modulation,
 }
 
 impl Setting {
@@ -76,10 +78,11 @@ impl Setting {
             Setting::Source => "source",
             Setting::Annotations => "annotations",
             Setting::Box => "box on the waterfall",
+            Setting::Modulation => "modulation",
         }
     }
 
-    pub(super) const EACH: [Setting; 20] = [
+    pub(super) const EACH: [Setting; 21] = [
         Setting::Source,
         Setting::TriggerMode,
         Setting::TriggerKind,
@@ -100,5 +103,6 @@ impl Setting {
         Setting::Wave,
         Setting::Annotations,
         Setting::Box,
+        Setting::Modulation,
     ];
 }

@@ -202,6 +202,7 @@ impl ViewModel {
             BoxDeed::Snap => self.snap_box(),
             BoxDeed::Annotate => drop(self.annotate_box()),
             BoxDeed::Cut => self.begin_save(SaveWhat::Box),
+            BoxDeed::Listen => self.listen(),
             BoxDeed::FindLike => self.find_like_box(),
         }
     }
@@ -225,11 +226,12 @@ fn quoted(path: &str) -> String {
 /// Columns of the box's numbers; the first has a title of its own.
 pub(crate) const BOX_COLUMNS: [&str; 9] =
     ["duration", "centre", "bandwidth", "power", "peak", "at", "SNR", "occupied 99 %", "cut by"];
-const DEEDS: [(&str, BoxDeed); 6] = [
+const DEEDS: [(&str, BoxDeed); 7] = [
     ("new, between the cursors and markers", BoxDeed::BetweenMarks),
     ("snap to the burst under it", BoxDeed::Snap),
     ("annotate it  (F2)", BoxDeed::Annotate),
     ("cut it into a recording", BoxDeed::Cut),
+    ("listen to it", BoxDeed::Listen),
     ("find the like", BoxDeed::FindLike),
     ("remove it  (esc)", BoxDeed::Remove),
 ];

@@ -77,9 +77,16 @@ impl ViewModel {
         let was_answered = self.take_samples();
         let was_kept = self.look_at_kept();
         let was_found = self.look_at_found();
+        let was_heard = self.look_at_sound();
         let is_list_closed = self.close_seen_list(monotonic_ns());
         let was_opened = self.look_at_opened();
-        self.refresh_hud() || was_opened || was_answered || was_kept || was_found || is_list_closed
+        self.refresh_hud()
+            || was_opened
+            || was_answered
+            || was_kept
+            || was_found
+            || was_heard
+            || is_list_closed
     }
 
     /// Takes samples from the history; returns whether any arrived.

@@ -15,6 +15,7 @@ use super::words::Words;
 use crate::data::extract::WantedExtract;
 use crate::data::finding::{Finder, Finding};
 use crate::data::link::{RemoteSide, ScopeLink};
+use crate::data::listening::{Listener, Listening, Sound};
 use crate::data::status::SourceStatus;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
@@ -59,6 +60,8 @@ struct Shared {
     status: Mutex<SourceStatus>,
     /// Saved files that wait to be sent.
     files: Mutex<VecDeque<(String, Vec<u8>)>>,
+    /// A finished sound that waits to be sent.
+    sound: Mutex<Option<Sound>>,
     /// Another source, counted from 0, for the page to open.
     goes_to: Mutex<Option<usize>>,
     /// The model's pending switch of sources. It gets no answer, because the page connects again.
@@ -148,6 +151,9 @@ impl PageSession {
             return Some(message);
         }
         self.exchange();
+        if let Some(sound) = lock(&self.shared.sound).take() {
+            self.far.put_sound(sound);
+        }
         match self.far.next(now_ns, SourceStatus::default) {
             Some(ScopeMessage::Binary(bytes)) => {
                 let Some(picture) = self.far.take_shown() else { return Some(ScopeMessage::Binary(bytes)) };
@@ -332,6 +338,9 @@ fn options(greeting: &Greeting, offer: &ScopeOffer, right: Right, shared: &Arc<S
         (controls.generator, controls.receiver, controls.keeper);
     options.annotator = controls.annotator.or_else(|| Some(Annotator::refusing()));
     options.finder = offer.finder.clone().map(|finder| unhurried(finder, Arc::clone(shared)));
+    options.listener = offer.listener.clone().map(|listener| unhurried_sound(listener, Arc::clone(shared)));
+    let heard = Arc::clone(shared);
+    options.hear = Some(Box::new(move |sound| *lock(&heard.sound) = Some(sound)));
     let files = Arc::clone(shared);
     options.store = Some(Box::new(move |name, content| {
         if content.len() > FILE_BYTES_MAX {
@@ -363,18 +372,39 @@ pub(super) fn setup_of(meaning: &ChannelMeaning) -> ChannelSetup {
 
 /// A finder that pauses between searches, because a page may send any number of requests.
 fn unhurried(finder: Finder, shared: Arc<Shared>) -> Finder {
-    let began_ns: Mutex<Option<u64>> = Mutex::default();
+    let began_ns = Mutex::default();
     Finder::new(move |sought| {
-        let now_ns = *lock(&shared.now_ns);
-        let mut began_ns = lock(&began_ns);
-        if began_ns.is_some_and(|began_ns| now_ns.saturating_sub(began_ns) < FIND_INTERVAL_NS) {
+        if is_soon(&began_ns, &shared) {
             let (side, finding) = Finding::begin();
             side.end("not searched: another search has just begun");
             return finding;
         }
-        *began_ns = Some(now_ns);
         finder.find(sought)
     })
+}
+
+/// The same for sound.
+fn unhurried_sound(listener: Listener, shared: Arc<Shared>) -> Listener {
+    let began_ns = Mutex::default();
+    Listener::new(listener.modulations.clone(), move |heard| {
+        if is_soon(&began_ns, &shared) {
+            let (side, listening) = Listening::begin();
+            side.end(Err("another sound has just begun".into()));
+            return listening;
+        }
+        listener.listen(heard)
+    })
+}
+
+/// Whether the last thread began too recently; if not, another begins now.
+fn is_soon(began_ns: &Mutex<Option<u64>>, shared: &Shared) -> bool {
+    let now_ns = *lock(&shared.now_ns);
+    let mut began_ns = lock(began_ns);
+    let is_soon = began_ns.is_some_and(|began_ns| now_ns.saturating_sub(began_ns) < THREAD_INTERVAL_NS);
+    if !is_soon {
+        *began_ns = Some(now_ns);
+    }
+    is_soon
 }
 
 /// The bound keys, and the effects that a page can show before the picture arrives.
@@ -410,6 +440,6 @@ impl std::fmt::Debug for PageSession {
 
 const STATUS_INTERVAL_NS: u64 = 250_000_000;
 const WAKE_NS_MIN: u64 = 1_000_000;
-const FIND_INTERVAL_NS: u64 = 200_000_000;
+const THREAD_INTERVAL_NS: u64 = 200_000_000;
 const FILE_INTERVAL_NS: u64 = 1_000_000_000;
 const FILE_BYTES_MAX: usize = 4 << 20;

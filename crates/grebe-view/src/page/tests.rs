@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::PageSession;
 use crate::data::feed::ScopeFeed;
 use crate::data::link::ScopeLink;
+use crate::data::listening::{Listener, Listening, Sound};
 use crate::data::status::SourceStatus;
 use crate::model::generator::GeneratorRemote;
 use crate::model::options::ViewOptions;
@@ -28,6 +29,8 @@ struct Page {
     pictures: usize,
     binary: usize,
     files: Vec<Vec<u8>>,
+    /// Whether pieces of a sound came.
+    is_heard: bool,
     went: Option<u64>,
     number: u64,
     /// The number in the newest picture.
@@ -39,7 +42,7 @@ fn meaning() -> ChannelMeaning {
 }
 
 fn page_with(there: &ScopeLink, view: &str, controls: SharedControls, right: Right) -> Page {
-    page_of(there, view, controls, right, meaning())
+    page_of(there, view, controls, right, meaning(), None)
 }
 
 fn page_of(
@@ -48,6 +51,7 @@ fn page_of(
     controls: SharedControls,
     right: Right,
     meaning: ChannelMeaning,
+    listener: Option<Listener>,
 ) -> Page {
     let hello = json!({"hello": {"protocol": 1, "token": "", "page": {"view": view, "is_light": true}}});
     let greeting = greeting(&hello.to_string()).unwrap();
@@ -57,6 +61,7 @@ fn page_of(
         channels: vec![meaning],
         controls,
         sources: vec!["one".into(), "two".into()],
+        listener,
         ..ScopeOffer::default()
     };
     let session = PageSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
@@ -67,6 +72,7 @@ fn page_of(
         pictures: 0,
         binary: 0,
         files: Vec::new(),
+        is_heard: false,
         went: None,
         number: 0,
         answers: 0,
@@ -102,6 +108,8 @@ impl Page {
                         self.pictures += 1;
                         // Both numbers of a short test are below 128.
                         self.answers = bytes[2].into();
+                    } else if bytes[0] == 2 {
+                        self.is_heard |= bytes[2] == 8;
                     } else if bytes[0] == 3 {
                         self.files.push(bytes.clone());
                     }
@@ -301,6 +309,30 @@ fn a_file_goes_to_the_page_and_none_is_written_here() {
     page.key("O");
     page.until(&mut feed, "a refusal", |page| {
         page.shown["notice"].as_str().is_some_and(|notice| notice.contains("no file can be opened"))
+    });
+}
+
+#[test]
+fn the_sound_of_a_box_goes_to_the_page_and_no_two_begin_at_once() {
+    let (mut feed, link) = fed();
+    let listener = Listener::new(vec![("AM".into(), 1e4)], |_| {
+        let (side, listening) = Listening::begin();
+        // Of many pieces.
+        let samples = (0..8_000).map(|n: i32| (n * 7_919 % 65_536 - 32_768) as i16).collect();
+        side.end(Ok(Sound { rate_hz: 8_000, samples, missing: String::new() }));
+        listening
+    });
+    let view = "box=[100, 9000, 2000.0, 9000.0]";
+    let mut page = page_of(&link, view, SharedControls::default(), Right::Look, meaning(), Some(listener));
+    page.act(&json!({"size": {"columns": 100, "plot": [800.0, 600.0]}}));
+    page.until(&mut feed, "a picture", |page| page.pictures > 0);
+    page.act(&json!({"act": {"box": "listen"}}));
+    page.until(&mut feed, "a sound", |page| page.is_heard);
+    page.act(&json!({"act": {"box": "listen"}}));
+    page.carry();
+    page.act(&json!({"act": {"box": "listen"}}));
+    page.until(&mut feed, "a refusal", |page| {
+        page.shown["notice"].as_str().is_some_and(|notice| notice.contains("another sound has just begun"))
     });
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::data::extract::Extract;
 use crate::data::finding::FindingNews;
+use crate::data::listening::Sound;
 use crate::data::overview::OverviewView;
 use crate::data::persistence::PersistenceView;
 use crate::data::picture::Picture;
@@ -24,6 +25,7 @@ use crate::data::spectrum::SpectrumView;
 use crate::data::viewport::Viewport;
 use crate::data::xy::XyView;
 use crate::remote::bytes::{Malformed, Reader, Writer};
+use crate::remote::picture::write_values;
 use found::FoundItems;
 pub(crate) use samples::SAMPLES_MAX;
 use spectrum::Rows;
@@ -38,12 +40,15 @@ pub(crate) enum Item {
     Overview = 5,
     Samples = 6,
     Found = 7,
+    /// To pages only: the sound of a box.
+    Sound = 8,
 }
 
 impl Item {
-    pub(crate) const ALL: [Item; 7] = [
+    pub(crate) const ALL: [Item; 8] = [
         Item::Samples,
         Item::Found,
+        Item::Sound,
         Item::Spectrum,
         Item::Waterfall,
         Item::Persistence,
@@ -68,6 +73,7 @@ pub(crate) struct LatestItems {
     overview: Newest<OverviewView>,
     samples: Option<(u64, Extract)>,
     found: FoundItems,
+    sound: Option<Sound>,
     /// The rows of the last waterfall sent.
     rows: Rows,
 }
@@ -118,9 +124,13 @@ impl LatestItems {
         self.found.put(number, news);
     }
 
+    pub(crate) fn put_sound(&mut self, sound: Sound) {
+        self.sound = Some(sound);
+    }
+
     /// Whether an answer waits that no picture carries.
     pub(crate) fn has_answers(&self) -> bool {
-        self.samples.is_some() || self.found.is_new()
+        self.samples.is_some() || self.found.is_new() || self.sound.is_some()
     }
 
     /// The encoded news of an item; empty if the item no longer exists.
@@ -150,6 +160,12 @@ impl LatestItems {
             }
             Item::Found if !self.found.is_new() => return None,
             Item::Found => self.found.write(&mut out),
+            Item::Sound => {
+                let Sound { rate_hz, samples, .. } = self.sound.take()?;
+                out.varint(rate_hz.into());
+                out.varint(samples.len() as u64);
+                write_values(samples.iter().map(|&it| f32::from(it)), &mut out);
+            }
         }
         Some(out.bytes)
     }
@@ -214,6 +230,7 @@ impl ReceivedItems {
             Item::Samples => self.samples = Some(samples::read(from)?),
             Item::Found if is_gone => {}
             Item::Found => self.found = Some(found::read(from)?),
+            Item::Sound => return Err(Malformed("only pages play sound")),
         }
         from.end()
     }

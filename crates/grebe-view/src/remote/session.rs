@@ -23,6 +23,7 @@ use super::{PICTURE, PIECES, PROTOCOL};
 use crate::data::extract::WantedExtract;
 use crate::data::finding::Finder;
 use crate::data::link::ScopeLink;
+use crate::data::listening::Listener;
 use crate::data::picture::Picture;
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Viewport;
@@ -42,6 +43,8 @@ pub struct ScopeOffer {
     pub sources: Vec<String>,
     /// Searches the source's whole history, if it can be searched.
     pub finder: Option<Finder>,
+    /// Makes sound of boxes, for pages.
+    pub listener: Option<Listener>,
 }
 
 /// The session of a viewer that was let in.

@@ -53,7 +53,7 @@ fn pair_of(there: &ScopeLink, controls: SharedControls, right: Right, finder: Op
     assert_eq!((greeting.token.as_str(), greeting.program.as_str()), ("secret", "grebe test"));
     let channels = vec![ChannelMeaning { name: "ECG".into(), unit: "V".into(), scale: 2.0, offset: 1.0 }];
     let (name, program) = ("udp://:5000".into(), "grebe".into());
-    let offer = ScopeOffer { name, program, channels, controls, sources: vec![], finder };
+    let offer = ScopeOffer { name, program, channels, controls, sources: vec![], finder, listener: None };
     let session = ViewerSession::new(there.another(), &greeting, &offer, right, monotonic_ns());
     Pair { session, scope, link, notice: None, bytes: 0, binary_messages: 0 }
 }

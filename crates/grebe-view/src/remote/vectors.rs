@@ -16,6 +16,7 @@ use super::{PICTURE, PIECES};
 use crate::data::core::ScopeCore;
 use crate::data::finding::{FindingNews, FoundEvent};
 use crate::data::lane::{LaneId, Part};
+use crate::data::listening::Sound;
 use crate::data::persistence::{LaneDensity, PersistenceView};
 use crate::data::picture::{LaneColumns, Picture};
 use crate::data::spectrum::{ChannelSpectrum, Sampled, SpectrumView, WaterfallView};
@@ -67,6 +68,15 @@ impl Ours {
             self.number += 1;
             self.messages.push(json!({ "bytes": hex(&out.bytes) }));
         }
+    }
+
+    /// Adds a sound.
+    fn hear(&mut self, sound: Sound) {
+        let expected = json!({ "rate": sound.rate_hz, "samples": sound.samples });
+        self.stock.put_sound(sound);
+        self.write_pieces();
+        let last = self.messages.len() - 1;
+        self.messages[last]["sound"] = expected;
     }
 
     /// Adds search results.
@@ -247,6 +257,8 @@ fn made_up_items(ours: &mut Ours) {
         ended: None,
     };
     ours.find(3, news.clone());
+    let samples = (0..500).map(|n: i32| (n * n * 37 % 65_536 - 32_768) as i16).collect();
+    ours.hear(Sound { rate_hz: 16_000, samples, missing: String::new() });
     ours.find(3, FindingNews { events: Vec::new(), ended: Some("20 µs were searched".into()), ..news });
 }
 

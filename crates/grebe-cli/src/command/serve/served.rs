@@ -53,6 +53,7 @@ pub(super) fn offer(shown: &Shown, options: &Serve) -> Result<ScopeOffer> {
             .collect(),
         controls: controls(shown),
         finder: shown.show.finder.clone(),
+        listener: shown.show.listener.clone(),
         ..ScopeOffer::default()
     })
 }

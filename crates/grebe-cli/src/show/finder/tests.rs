@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use grebe_frame::{BatchPool, Header};
 use grebe_recording::{SigmfSettings, SigmfWriter};
 use grebe_view::{FindingNews, ScopeFeed};
 

@@ -110,6 +110,32 @@ fn frequency_modulation_comes_back() {
     assert!((sine - 0.8).abs() < 0.003 && rest_db < -50.0, "{sine} {rest_db} dB");
 }
 
+#[test]
+fn a_band_is_heard_as_it_is_drawn_at_a_rate_that_keeps_it() {
+    // A tone 1 kHz beside the carrier of a sideband that was drawn from 300 Hz to 3 kHz beside it.
+    for (mode, low_hz, high_hz, side) in
+        [(Modulation::Usb, 50.3e3, 53e3, 1.0), (Modulation::Lsb, 47e3, 49.7e3, -1.0)]
+    {
+        let kind = Demodulate::of_band(mode, low_hz, high_hz).at_lowest_rate();
+        assert_eq!((kind.center, kind.rate), (Some(FrequencyHz(50e3 + side * 100.0)), RateHz(8e3)));
+        let sound = heard(kind, RATE_HZ, |t| at(0.5, TAU * (50e3 + side * 1_100.0) * t));
+        let ([sine, cosine], rest_db) = tone(&sound, 8e3, 1e3);
+        assert!((sine.hypot(cosine) - 0.5).abs() < 0.005 && rest_db < -50.0, "{sine} {cosine} {rest_db} dB");
+    }
+    for (mode, bandwidth_hz, rate_hz) in [
+        (Modulation::Am, 10e3, 12e3),
+        (Modulation::Fm, 12.5e3, 16e3),
+        (Modulation::Fm, 1e6, 48e3),
+        (Modulation::Wfm, 200e3, 48e3),
+        (Modulation::Cw, 5e3, 16e3),
+    ] {
+        let kind = Demodulate::of_band(mode, 1e6, 1e6 + bandwidth_hz).at_lowest_rate();
+        assert_eq!(kind.rate, RateHz(rate_hz), "{mode:?}");
+        kind.check().unwrap();
+    }
+    assert!(Demodulate::of_band(Modulation::Usb, 0.0, 30e3).at_lowest_rate().check().is_err());
+}
+
 /// `fm_deemph` of GNU Radio (gr-analog/python/analog/fm_emph.py), and the analogue filter that it is made from.
 #[test]
 fn de_emphasis_is_that_of_gnu_radio() {

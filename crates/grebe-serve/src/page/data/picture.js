@@ -31,6 +31,7 @@
  * @typedef {{number: number, records: number, fraction: number, lanes: (Cells & {lane: LaneId})[]}} Density how often the traces of all triggers passed each cell
  * @typedef {Cells & {answers: number, number: number, points: number}} Xy how often points fell into each cell
  * @typedef {{leftIndex: number, spanSamples: number, lanes: {lane: LaneId, min: Float32Array, max: Float32Array, coverage: Uint8Array}[]}} Overview
+ * @typedef {{rate: number, samples: Float32Array}} Sound of a box; full scale: 1
  *
  * @typedef {object} Picture
  * @property {number} answers the number of the deed that it follows from
@@ -46,6 +47,7 @@
  * @property {Density | null} density
  * @property {Xy | null} xy
  * @property {Overview | null} overview
+ * @property {Sound | null} sound
  */
 
 /** Coverage of a column's span by samples. */
@@ -54,5 +56,5 @@ export const COVERAGE = { outside: 0, complete: 1, partial: 2, gap: 3 };
 /** The empty picture, before the first message. @returns {Picture} */
 export const waitingPicture = () => ({
   answers: 0, isEnded: false, leftIndex: 0, spanSamples: 1, oldestIndex: 0, nextIndex: 0, lanes: [], trigger: null,
-  spectrum: null, waterfall: null, density: null, xy: null, overview: null,
+  spectrum: null, waterfall: null, density: null, xy: null, overview: null, sound: null,
 });

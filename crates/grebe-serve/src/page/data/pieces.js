@@ -2,7 +2,7 @@
 // when complete.
 
 import { BadMessage, ByteReader, RiceContext } from "./bytes.js";
-import { readColumns } from "./columns.js";
+import { readColumns, readSamples } from "./columns.js";
 
 /**
  * @typedef {import("./picture.js").SpectrumView} SpectrumView
@@ -10,6 +10,7 @@ import { readColumns } from "./columns.js";
  * @typedef {import("./picture.js").Overview} Overview
  * @typedef {import("./picture.js").Density} Density
  * @typedef {import("./picture.js").Xy} Xy
+ * @typedef {import("./picture.js").Sound} Sound
  */
 
 /** Partial and complete items. */
@@ -26,6 +27,8 @@ export class Pieces {
   density = null;
   /** @type {Xy | null} */
   xy = null;
+  /** @type {Sound | null} */
+  sound = null;
 
   /** Takes one piece. @param {ByteReader} reader */
   read(reader) {
@@ -62,6 +65,7 @@ export class Pieces {
     else if (item === ITEM.persistence) this.density = readDensity(reader);
     else if (item === ITEM.overview) this.overview = readOverview(reader);
     else if (item === ITEM.xy) this.xy = readXy(reader);
+    else if (item === ITEM.sound) this.sound = readSound(reader);
     // Skip unknown items of later versions.
   }
 }
@@ -169,6 +173,14 @@ function readOverview(reader) {
   return { leftIndex, spanSamples, lanes };
 }
 
+/** @param {ByteReader} reader @returns {Sound} */
+function readSound(reader) {
+  const [rate, count] = [reader.count(SOUND_RATE_MAX), reader.count(SOUND_SAMPLES_MAX)];
+  if (rate < SOUND_RATE_MIN || count === 0) throw new BadMessage("a sound that nothing can play");
+  const samples = readSamples(reader, count, (reader.u8() & WHOLE) !== 0);
+  return { rate, samples: samples.map((sample) => sample / 32768) };
+}
+
 /** @param {ByteReader} reader @returns {import("./picture.js").LaneId} */
 export function readLane(reader) {
   const [channel, part] = [reader.count(255), reader.u8()];
@@ -191,7 +203,7 @@ function codeOfLevel(level, perDb) {
 
 /** Codes of lanes. */
 const PARTS = ["", "i", "q", "magnitude", "db", "phase", "frequency", "math"];
-const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, xy: 4, overview: 5 };
+const ITEM = { spectrum: 1, waterfall: 2, persistence: 3, xy: 4, overview: 5, sound: 8 };
 /** Flag of values: integers instead of floating point. */
 export const WHOLE = 4;
 /** Limit of a valid answer, checked before memory is reserved. */
@@ -200,5 +212,9 @@ const LINES_MAX = 1 << 18;
 const ROWS_MAX = 4096;
 const CELLS_MAX = 1 << 24;
 const PEAKS_MAX = 4096;
+/** What every browser plays, and a minute of it. */
+const SOUND_RATE_MIN = 8000;
+const SOUND_RATE_MAX = 96_000;
+const SOUND_SAMPLES_MAX = 60 * SOUND_RATE_MAX;
 export const COLUMNS_MAX = 16384;
 export const LANES_MAX = 255 * 6 + 1;

@@ -34,8 +34,8 @@ export class Session {
 
   /** Completed items. */
   extras() {
-    const { spectrum, waterfall, overview, density, xy } = this.#pieces;
-    return { spectrum, waterfall, overview, density, xy };
+    const { spectrum, waterfall, overview, density, xy, sound } = this.#pieces;
+    return { spectrum, waterfall, overview, density, xy, sound };
   }
 
   /** @param {ByteReader} reader */

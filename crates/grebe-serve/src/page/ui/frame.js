@@ -3,6 +3,7 @@
 import { css } from "../draw/theme.js";
 import { Canvas } from "./canvas.js";
 import { button, el, select, setAttribute, setChoice, setText } from "./dom.js";
+import { Player } from "./player.js";
 import { PlotPointer, followFrequencies, followOverview } from "./pointer.js";
 import { setRows, setWidgets, tableOf } from "./widgets.js";
 
@@ -15,6 +16,7 @@ export class Frame {
   traces;
   overview;
   pointer;
+  player = new Player();
   /** By their keys in the server's values. */
   panes;
   #scope;
@@ -46,6 +48,7 @@ export class Frame {
     this.traces = new Canvas("traces", resized);
     this.overview = new Canvas("all of the history", resized);
     this.panes = { spectrum: new Pane("spectrum", resized), waterfall: new Pane("waterfall", resized), xy: new Pane("XY", resized) };
+    this.panes.waterfall.head.append(this.player.element);
     this.#sources = select("which source of this server is shown", [], (value) => scope.showSource(Number(value)));
     setAttribute(this.#sources, "class", "sources");
     this.#link = button("link", "a link to this view", () => scope.dialogs.openLink());
@@ -70,6 +73,7 @@ export class Frame {
   }
 
   close() {
+    this.player.close();
     for (const canvas of [this.traces, this.overview, ...Object.values(this.panes).map((pane) => pane.view)]) canvas.close();
   }
 
@@ -201,6 +205,7 @@ export class Frame {
 
 class Pane {
   view;
+  head;
   element;
   #words = el("span", { class: "dim" });
   #controls = el("span", { class: "controls" });
@@ -208,8 +213,8 @@ class Pane {
   /** @param {string} title @param {() => void} resized */
   constructor(title, resized) {
     this.view = new Canvas(title, resized);
-    const head = el("div", { class: "pane-head" }, el("h2", {}, title), this.#words, this.#controls);
-    this.element = el("section", { class: `pane ${title.toLowerCase()}`, hidden: true, "aria-label": title }, head, this.view.canvas);
+    this.head = el("div", { class: "pane-head" }, el("h2", {}, title), this.#words, this.#controls);
+    this.element = el("section", { class: `pane ${title.toLowerCase()}`, hidden: true, "aria-label": title }, this.head, this.view.canvas);
   }
 
   /** @param {Scope} scope @param {{words: string, controls: import("../data/shown.js").Widget[]}} said */

@@ -102,6 +102,7 @@ export class Scope {
     [this.#waterfall, this.#xy, this.#densities] = [new WaterfallView(), new XyPlot(), new Densities()];
     const { token } = this.connection;
     this.connection.close();
+    this.#frame.player.clear();
     this.connection = this.#connect(token);
     this.#onSource(source);
   }
@@ -204,6 +205,7 @@ export class Scope {
   #take(picture) {
     this.picture = picture;
     this.#densities.density = picture.density;
+    this.#frame.player.take(picture.sound);
     this.#settle();
     this.redraw();
   }
@@ -212,6 +214,7 @@ export class Scope {
   #takeNews() {
     Object.assign(this.picture, this.connection.session.extras());
     this.#densities.density = this.picture.density;
+    this.#frame.player.take(this.picture.sound);
     this.redraw();
   }
 

@@ -283,7 +283,7 @@ fn page_says(
     expected: &Map<String, Value>,
 ) -> Map<String, Value> {
     let view = if has_box(keys) { BOX.1 } else { "" };
-    let mut page = page_of(there, view, SharedControls::default(), Right::Look, signal_meaning(signal));
+    let mut page = page_of(there, view, SharedControls::default(), Right::Look, signal_meaning(signal), None);
     page.act(&json!({ "size": sizes() }));
     let begun = Instant::now();
     let mut keys = keys.chars();

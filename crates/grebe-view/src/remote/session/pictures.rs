@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{ScopeOffer, ViewerSession};
 use crate::data::link::ScopeLink;
+use crate::data::listening::Sound;
 use crate::data::picture::Picture;
 use crate::remote::bytes::Writer;
 use crate::remote::control::Right;
@@ -41,6 +42,11 @@ impl ViewerSession {
         out.counted(name.as_bytes());
         out.bytes.extend_from_slice(content);
         self.send(out.bytes, now_ns)
+    }
+
+    /// Sends a sound, in pieces.
+    pub(crate) fn put_sound(&mut self, sound: Sound) {
+        self.stock.put_sound(sound);
     }
 
     /// Words were sent: more are due after a pause, so that a part of a slow path is for pictures.
