@@ -167,8 +167,8 @@ impl<V: Value> Pyramid<V> {
     /// Calls `each` with every unbroken run of kept samples in `range`, oldest first: the index of the first
     /// sample, and the samples. Runs end at gaps, and once where the ring wraps.
     pub fn samples<'a>(&'a self, channel: usize, range: Range<u64>, mut each: impl FnMut(u64, &'a [V])) {
-        let (Some(tracks), Some(begin)) = (self.channels.get(channel), self.begin) else { return };
-        let start = range.start.max(self.oldest_sample()).max(begin);
+        let (Some(tracks), Some(oldest)) = (self.channels.get(channel), self.oldest_sample()) else { return };
+        let start = range.start.max(oldest);
         let end = range.end.min(self.next);
         self.presence.runs(start..end, |run| each(run.start, tracks.raw(run)));
     }
@@ -248,15 +248,20 @@ impl<V: Value> Pyramid<V> {
 
     /// The level of the finest nodes at `index`, `None` if the samples are kept.
     fn finest_at(&self, index: u64) -> Option<usize> {
-        if index >= self.oldest_sample() {
+        if index >= self.kept_from() {
             return None;
         }
         let last = self.shape.levels() - 1;
         Some((0..last).find(|&level| index >= self.covered_from(level)).unwrap_or(last))
     }
 
-    /// First index that the samples cover, on a border of level 0 (or at the start of the stream).
-    fn oldest_sample(&self) -> u64 {
+    /// Index of the oldest sample that is kept singly, on a border of level 0 or at the start of the stream; `None` before
+    /// the first block.
+    pub fn oldest_sample(&self) -> Option<u64> {
+        self.begin.map(|begin| begin.max(self.kept_from()))
+    }
+
+    fn kept_from(&self) -> u64 {
         let kept_from = self.next.saturating_sub(self.shape.raw_samples);
         kept_from.next_multiple_of(self.shape.node_samples(0))
     }

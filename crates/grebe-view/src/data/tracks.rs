@@ -116,8 +116,7 @@ impl<K: Kind> Tracks<K> {
     /// The held samples, gaps included.
     pub(crate) fn held(&self) -> Range<u64> {
         let end = self.samples.next_index();
-        let oldest = self.samples.oldest().unwrap_or(end);
-        oldest.max(end.saturating_sub(self.samples.samples_held()))..end
+        self.samples.oldest_sample().unwrap_or(end)..end
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
