@@ -25,7 +25,7 @@ pub struct Sound {
     pub rate_hz: u32,
     /// Full scale is full scale of the type.
     pub samples: Vec<i16>,
-    /// What of the box is missing, in words; empty: nothing.
+    /// Missing part of the box, in words; empty: nothing.
     pub missing: String,
 }
 

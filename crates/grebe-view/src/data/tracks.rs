@@ -214,7 +214,7 @@ impl<K: Kind> Tracks<K> {
         self.derived.iter().map(|&(part, _)| part)
     }
 
-    /// All lanes of a frame, if it stores them that way. Else they go to `scratch`, the derived ones behind them.
+    /// All lanes of a frame, if it stores them that way. Else `scratch` gets them, with the derived ones after them.
     fn decode<'a>(&mut self, frame: &Frame<'a>, follows: bool) -> Option<&'a [K]> {
         let borrowed = K::borrowed(frame);
         if borrowed.is_none() {

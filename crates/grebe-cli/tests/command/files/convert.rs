@@ -86,7 +86,7 @@ fn convert_takes_parts_channels_formats_and_rates() {
 fn a_converter_that_is_killed_or_interrupted_leaves_no_file_of_that_name_and_the_same_command_makes_it() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
-    // 1 GiB as a sparse file. What is written has its space reserved, and each kill leaves one such file.
+    // 1 GiB as a sparse file. A conversion reserves the space of its result, and each kill leaves one.
     fs::File::create(place("long.i16")).unwrap().set_len(1 << 30).unwrap();
     let long = format!("{}?rate=1M", place("long.i16"));
     for (signal, out) in

@@ -31,7 +31,7 @@ pub(super) struct Wide {
     is_estimated: bool,
 }
 
-/// What a column's own samples say.
+/// Values of a column's own samples.
 #[derive(Debug, Default)]
 struct Looked {
     lanes: Vec<LaneValues>,
@@ -48,7 +48,7 @@ struct LaneValues {
     count: u64,
 }
 
-/// What the columns are made from.
+/// Source of the columns.
 struct Source<'a, K: Kind> {
     recording: &'a mut dyn Recording,
     reader: &'a mut Reader,
@@ -218,7 +218,7 @@ impl Wide {
 }
 
 impl<K: Kind> Source<'_, K> {
-    /// Adds the samples at some positions to the values of all lanes. Unreadable ones are left out.
+    /// Adds the samples at some positions to the values of all lanes. Skips unreadable ones.
     fn add(&mut self, positions: Range<u64>, lanes: &mut Vec<LaneValues>) {
         let mut begin = positions.start;
         while begin < positions.end {
@@ -327,7 +327,7 @@ const NOTHING: (f32, f32) = (f32::INFINITY, f32::NEG_INFINITY);
 const FINEST: u64 = 256;
 /// Samples per estimated column.
 const LOOK_SAMPLES: u64 = 1024;
-/// Minimum columns that are looked at, and maximum that are kept.
+/// Columns to look at in each picture, at least, and to keep, at most.
 const LOOKED_MIN: usize = 24;
 const LOOKED_MAX: usize = 1 << 16;
 /// Samples per channel between two looks at the clock: about a millisecond.

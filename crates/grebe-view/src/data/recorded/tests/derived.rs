@@ -17,7 +17,7 @@ fn parts_of_a_wide_window_are_estimated_and_then_exact() {
     let of = |component| channels[0].iter().skip(component).step_by(2).copied().collect::<Vec<f32>>();
     let (i, q) = (of(0), of(1));
     let magnitude: Vec<f32> = i.iter().zip(&q).map(|(i, q)| i.hypot(*q)).collect();
-    // The samples on both sides of the gap are no neighbours.
+    // The gap separates the samples on its two sides.
     let mut frequency = vec![0.0; samples];
     for run in [0..GAP_AT, GAP_AT..samples] {
         grebe_scope::instantaneous_frequency(None, &i[run.clone()], &q[run.clone()], &mut frequency[run]);
