@@ -38,7 +38,9 @@ cd "$folder"
 
 "$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 pytest==9.2.0 mypy==2.4.1 \
   scipy==1.17.1 xarray==2026.9.0 nbclient==0.11.0 ipykernel==7.4.0
-"$folder/user/bin/python" -m pytest -q -p no:cacheprovider --durations=5 ../../../python/tests | tee tests.log
+# Not through a pipe: it would stay open as long as any process that a test leaves behind.
+"$folder/user/bin/python" -m pytest -q -p no:cacheprovider --durations=5 ../../../python/tests >tests.log 2>&1 || { cat tests.log; exit 1; }
+cat tests.log
 if command -v valgrind > /dev/null; then
   python3 ../../../ci/valgrind.py "$folder/user/bin/python" ../../../python/tests/memory.py
 else

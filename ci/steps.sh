@@ -21,7 +21,15 @@ step() {
   shift 2
   is_chosen "$name" || return 0
   printf '\n==> %s: %s\n' "$name" "$*"
-  timeout --kill-after=10 "$(at_most "$limit")" "$@" </dev/null 2>&1 | tee "$logs/$name.log" || status=${PIPESTATUS[0]}
+  # Shown from the file: a pipe would stay open as long as any process that the step leaves behind.
+  : >"$logs/$name.log"
+  sleep infinity &
+  local runs=$!
+  tail -n +1 -f -s 0.2 --pid="$runs" "$logs/$name.log" &
+  local shows=$!
+  timeout --kill-after=10 "$(at_most "$limit")" "$@" </dev/null >>"$logs/$name.log" 2>&1 || status=$?
+  kill "$runs"
+  wait "$shows" || true
   close "$name" "$status" $((SECONDS - began))
 }
 
@@ -69,7 +77,7 @@ close() {
   passed=$((passed + p)) failed=$((failed + f)) ignored=$((ignored + i))
   times+=$(printf '%6d s  %-10s %s passed, %s failed\n_' "$took" "$name" "$p" "$f") && times=${times%_}
   skips+=$(sed -n "s/^skipped: /  $name: /p" "$logs/$name.log"; printf _) && skips=${skips%_}
-  broken+=$(failed_in "$logs/$name.log" "$name"; printf _) && broken=${broken%_}
+  broken+=$(failed_in "$logs/$name.log" "$name" "$status"; printf _) && broken=${broken%_}
   case $status in
     0) printf '==> %s: good, %d s\n' "$name" "$took" ;;
     124 | 137) printf '==> %s: FAILED, not done after %d s\n' "$name" "$took" ; failures+=" $name" ;;
@@ -91,8 +99,20 @@ count() {
     }' "$1"
 }
 
-# The failed tests of a log, with the first lines of their output, and the tests that had not ended.
+# The failed tests of a log, with the first lines of their output, and the tests that had not ended. The last lines of the log
+# where none is named.
 failed_in() {
+  local named
+  named=$(failed_tests "$1" "$2")
+  if [ -n "$named" ]; then
+    printf '%s\n' "$named"
+  elif [ "$3" -ne 0 ]; then
+    printf '  %s, its last lines:\n' "$2"
+    tail -n 12 "$1" | cut -c1-300 | sed 's/^/      /'
+  fi
+}
+
+failed_tests() {
   awk -v step="$2" '
     NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2
                 if (/has been running for over/) slow[$2] = 1; else if (/^test .+ \.\.\. /) delete slow[$2]; next }
