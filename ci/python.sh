@@ -7,12 +7,20 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 profile=${1:-release}
 
+# limited SECONDS COMMAND...: a command that hangs is named long before the limit of the whole step.
+limited() {
+  local status=0
+  timeout --foreground --kill-after=10 "$@" || status=$?
+  case $status in 124 | 137) echo "not done after $1 s: ${*:2}" ;; esac
+  return $status
+}
+
 folder=$PWD/target/ci/python
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "skipped: the wheel needs Python 3.11 or newer"; exit 0; }
 rm -rf "$folder" && mkdir -p "$folder"
 
 python3 -m venv "$folder/tools"
-"$folder/tools/bin/pip" install --quiet --disable-pip-version-check --retries 5 maturin==1.16.0
+limited 400 "$folder/tools/bin/pip" install --quiet --disable-pip-version-check --retries 5 maturin==1.16.0
 if [ "$profile" = dev ]; then
   # With features as the tests have them, every crate is there already: maturin would ask for those of the wheel alone.
   cat >"$folder/cargo" <<'SH'
@@ -25,24 +33,24 @@ SH
   chmod +x "$folder/cargo"
   export CARGO=$folder/cargo
 fi
-"$folder/tools/bin/maturin" build --quiet --locked --profile "$profile" \
+limited 900 "$folder/tools/bin/maturin" build --quiet --locked --profile "$profile" \
   --manifest-path python/Cargo.toml --interpreter "$(command -v python3)" --out "$folder/wheels"
 
 began=$SECONDS
 python3 -m venv "$folder/user"
-"$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 "$folder"/wheels/*.whl
+limited 400 "$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 "$folder"/wheels/*.whl
 echo "$(basename "$folder"/wheels/*.whl): $(du -m "$folder"/wheels/*.whl | cut -f1) MB, installed with NumPy in $((SECONDS - began)) s"
 cd "$folder"
 "$folder/user/bin/grebe" --version
 "$folder/user/bin/python" -c 'import grebe; print(grebe.open("synth:?channels=2&samples=1k").read(1000).shape)'
 
-"$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 pytest==9.2.0 mypy==2.4.1 \
+limited 400 "$folder/user/bin/pip" install --quiet --disable-pip-version-check --retries 5 pytest==9.2.0 mypy==2.4.1 \
   scipy==1.17.1 xarray==2026.9.0 nbclient==0.11.0 ipykernel==7.4.0
 # Not through a pipe: it would stay open as long as any process that a test leaves behind.
-"$folder/user/bin/python" -m pytest -q -p no:cacheprovider --durations=5 ../../../python/tests >tests.log 2>&1 || { cat tests.log; exit 1; }
+limited 600 "$folder/user/bin/python" -m pytest -q -p no:cacheprovider --durations=5 ../../../python/tests >tests.log 2>&1 || { cat tests.log; exit 1; }
 cat tests.log
 if command -v valgrind > /dev/null; then
-  python3 ../../../ci/valgrind.py "$folder/user/bin/python" ../../../python/tests/memory.py
+  limited 300 python3 ../../../ci/valgrind.py "$folder/user/bin/python" ../../../python/tests/memory.py
 else
   echo "skipped: valgrind is not installed, and would look for arrays of memory that nobody has"
 fi

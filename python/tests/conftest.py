@@ -1,11 +1,9 @@
-"""Shared fixtures: a unique stream name, and a time limit per test."""
+"""Shared fixtures: a unique stream name."""
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import signal
-from collections.abc import Iterator
 from itertools import count
 
 import pytest
@@ -22,11 +20,3 @@ def pytest_configure() -> None:
 def shm() -> str:
     """The name of a stream in shared memory."""
     return f"shm://test-{os.getpid()}-{next(_NUMBERS)}"
-
-
-@pytest.fixture(autouse=True)
-def _no_test_hangs() -> Iterator[None]:
-    """Far longer than any test takes on a machine under load."""
-    faulthandler.dump_traceback_later(180, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
