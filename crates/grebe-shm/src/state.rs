@@ -69,8 +69,15 @@ impl PublisherState {
         };
         let welcome = Welcome { queue_batches: lane.shape.queue(), quota_chunks: lane.quota, ..self.welcome };
         let memory = [&self.payload, &lane.memory];
+        // Under the lock: a consumer that has the welcome is offered every batch from then on.
+        let consumers = self.lock();
         match packet::send_message(&connection, &Message::Welcome(welcome), &memory) {
-            Ok(()) => self.enter(id, connection, hello, pid, lane),
+            Ok(()) => {
+                #[cfg(test)]
+                tests::preempt(&self.name);
+                enter(consumers, id, connection, hello, pid, lane);
+                self.signal.notify();
+            }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err((connection, format!("it cannot give memory to process {pid}: {error}")));
             }
@@ -110,33 +117,73 @@ impl PublisherState {
         Ok(Lane { memory, shape, quota, lender })
     }
 
-    fn enter(&self, id: u64, connection: Connection, hello: Hello, pid: u32, lane: Lane) {
-        let mut consumers = self.lock();
-        if consumers.is_ended {
-            lane.lender.end(None);
-        }
-        consumers.counted.joined += 1;
-        consumers.all.push(Consumer {
-            id,
-            connection,
-            lender: lane.lender,
-            name: hello.name,
-            pid,
-            policy: hello.policy,
-            shape: lane.shape,
-            quota: lane.quota,
-            lent_frames: 0,
-            dropped_frames: 0,
-            waits: None,
-            presence: Presence::Connected,
-        });
-        drop(consumers);
-        self.signal.notify();
-    }
-
     /// Handles a message or hang-up of a consumer.
     pub(crate) fn attend(&self, id: u64) {
         self.lock().attend(id, &self.name);
         self.signal.notify();
+    }
+}
+
+fn enter(
+    mut consumers: MutexGuard<'_, Consumers>,
+    id: u64,
+    connection: Connection,
+    hello: Hello,
+    pid: u32,
+    lane: Lane,
+) {
+    if consumers.is_ended {
+        lane.lender.end(None);
+    }
+    consumers.counted.joined += 1;
+    consumers.all.push(Consumer {
+        id,
+        connection,
+        lender: lane.lender,
+        name: hello.name,
+        pid,
+        policy: hello.policy,
+        shape: lane.shape,
+        quota: lane.quota,
+        lent_frames: 0,
+        dropped_frames: 0,
+        waits: None,
+        presence: Presence::Connected,
+    });
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use grebe_frame::Header;
+
+    use crate::options::{PublisherOptions, SubscriberOptions};
+    use crate::publisher::Publisher;
+    use crate::subscriber::Subscriber;
+
+    const PREEMPTED: &str = "preempted";
+
+    /// The acceptor's thread stops between its words to the consumer and the list of consumers.
+    pub(super) fn preempt(stream: &str) {
+        if stream == PREEMPTED {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_is_connected_gets_the_next_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Some(folder.path().to_owned());
+        let options = PublisherOptions { directory: directory.clone(), ..PublisherOptions::default() };
+        let (mut publisher, mut pool) = Publisher::create(PREEMPTED, options).unwrap();
+        let options = SubscriberOptions { directory, ..SubscriberOptions::default() };
+        let mut subscriber = Subscriber::connect(PREEMPTED, &options).unwrap();
+        let mut batch = pool.acquire().unwrap();
+        let header = Header { channel_count: 1, block_length_samples: 100, ..Header::default() };
+        batch.push::<i16>(&header, |_, samples| samples.fill(7)).unwrap();
+        publisher.send(&batch.freeze(), || false).unwrap();
+        publisher.end(None);
+        assert_eq!(subscriber.pop().unwrap().map(|batch| batch.len()), Some(1));
     }
 }
