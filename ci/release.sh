@@ -95,15 +95,20 @@ build() {
   esac
 }
 
-# Runs a build for TARGET in the folder of all releases. No path of this machine is in the result.
+# Runs a build for TARGET in the folder of all releases. No path of this machine is in the result. Paths may contain spaces.
 compile() {
-  local sources flags
-  rustup target add "$1" >&2
+  local target=$1 folder flags c_flags
   shift
-  sources=$(cd "${CARGO_HOME:-$HOME/.cargo}/registry/src" && echo "$PWD"/*)
-  flags="--remap-path-prefix=$PWD=grebe --remap-path-prefix=$sources=crates --remap-path-prefix=$(rustc --print sysroot)=rust"
-  CARGO_ENCODED_RUSTFLAGS=${flags// /$'\x1f'} CARGO_TARGET_DIR=$PWD/target/dist CARGO_INCREMENTAL=0 \
-    CFLAGS="-ffile-prefix-map=$PWD=grebe -ffile-prefix-map=$sources=crates" "$@" --locked --profile dist >&2
+  rustup target add "$target" >&2
+  cargo fetch --locked --quiet # so that the folder of sources is there
+  flags=("--remap-path-prefix=$PWD=grebe" "--remap-path-prefix=$(rustc --print sysroot)=rust")
+  c_flags=("-ffile-prefix-map=$PWD=grebe")
+  for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do
+    flags+=("--remap-path-prefix=$folder=crates")
+    c_flags+=("-ffile-prefix-map=$folder=crates")
+  done
+  CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") CC_SHELL_ESCAPED_FLAGS=1 CFLAGS=$(printf '%q ' "${c_flags[@]}") \
+    CARGO_TARGET_DIR=$PWD/target/dist CARGO_INCREMENTAL=0 "$@" --locked --profile dist >&2
 }
 
 find_tools() {
