@@ -18,7 +18,7 @@ pub enum Error {
     #[error("{} exists already: choose another name, or remove it", path.display())]
     Exists { path: PathBuf },
     /// Another recorder writes a recording of this name.
-    #[error("{} is being recorded by another: choose another name", path.display())]
+    #[error("another process is writing {}: choose another name", path.display())]
     Busy { path: PathBuf },
     /// Insufficient room on the disk.
     #[error(

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("cannot find the host '{host}': {reason}")]
     Unresolved { host: String, reason: String },
     /// An address that cannot be listened on, or sent to.
-    #[error("cannot {action} {uri}: {source}")]
+    #[error("cannot {action} {uri}: {source}{}", busy_advice(source))]
     Udp { action: &'static str, uri: String, source: grebe_datagram::Error },
     /// A host that cannot be connected to, or an address that cannot be listened on.
     #[error("cannot {action} {uri}: {source}{}", refused_advice(action, source))]
@@ -29,7 +29,7 @@ pub enum Error {
     Peer { uri: String, what: &'static str },
     /// A stream that does not match a headerless sink's options.
     #[error(
-        "the stream is {format} in {channels} channels, but the sink expects {wanted}: change its name, or put a stage convert or select before it, or run grebe convert on a recording first"
+        "the stream is {format} in {}, but the sink expects {wanted}: change format= and channels= in its URI, or put a stage convert or select before it, or run grebe convert on a recording first", channels_text(*channels as usize)
     )]
     Raw { format: grebe_frame::SampleFormat, channels: u32, wanted: String },
     /// A VITA-49 stream with unsupported samples.
@@ -85,9 +85,25 @@ pub enum Error {
     Process(#[from] grebe_process::Error),
 }
 
+/// Advice for a port that another program has.
+fn busy_advice(source: &grebe_datagram::Error) -> &'static str {
+    match source {
+        grebe_datagram::Error::Open { source, .. } if source.kind() == io::ErrorKind::AddrInUse => IN_USE,
+        _ => "",
+    }
+}
+
+const IN_USE: &str = "; another program listens there: stop it, or choose another port";
+
+/// `1 channel`, `4 channels`.
+pub(crate) fn channels_text(channels: usize) -> String {
+    if channels == 1 { "1 channel".to_owned() } else { format!("{channels} channels") }
+}
+
 /// Advice after a refused connection.
 fn refused_advice(action: &str, source: &io::Error) -> &'static str {
     match source.kind() {
+        io::ErrorKind::AddrInUse => IN_USE,
         io::ErrorKind::ConnectionRefused if action == "connect to" => {
             "; no server runs there: start it, or correct the address"
         }

@@ -324,7 +324,7 @@ impl<'a> Scanner<'a> {
                 Err("too many directories inside one another".to_owned())
             }
             (_, Kind::Symlink) if !matches!(directories.listed(), Listed::Any) => {
-                Err("a symbolic link: such are not offered".to_owned())
+                Err("it is a symbolic link, which is not sent".to_owned())
             }
             (_, Kind::Special) => Err("it is a device, a socket or a named pipe".to_owned()),
             _ if !directories.listed().allows(&path(), &metadata) => Err(NOT_LISTED.to_owned()),

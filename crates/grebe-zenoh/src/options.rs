@@ -73,7 +73,7 @@ impl SessionOptions {
             (Some(path), _) => format!("the configuration {}", path.display()),
             (None, [_, ..]) => format!("the router {}", self.routers.join(" or ")),
             (None, []) if self.scouts => "multicast on the LAN".to_owned(),
-            (None, []) => "this machine alone (--scout searches the LAN, --router uses a router)".to_owned(),
+            (None, []) => "this machine alone; --scout searches the LAN, --router uses a router".to_owned(),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn run(options: &Top) -> Result<Ending> {
         (false, true) => lines(processes),
         (false, false) if io::stdout().is_terminal() && !output::is_dumb() => Ok(screen::run(processes)?),
         (false, false) => {
-            let what = if output::is_dumb() { "a terminal whose TERM is dumb" } else { "no terminal" };
+            let what = if output::is_dumb() { "a terminal whose TERM is dumb" } else { "not a terminal" };
             Err(anyhow!("standard output is {what}: give --once for a table, or --json"))
         }
     }

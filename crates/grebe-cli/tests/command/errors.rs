@@ -84,7 +84,11 @@ fn an_unavailable_resource_is_one_error() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp://{}", taken.local_addr().unwrap());
-    refused(&["record", &uri, &path("a.sigmf-meta")], 1, &["cannot listen on", &uri, "in use"]);
+    refused(
+        &["record", &uri, &path("a.sigmf-meta")],
+        1,
+        &["cannot listen on", &uri, "in use", "choose another port"],
+    );
     refused(&["view", &uri, "--png", &path("a.png")], 1, &["cannot listen on", "in use"]);
     for name in ["a.csv", "a.npy", "a.wav"] {
         refused(&["record", "synth:", &path(name)], 1, &[name, "NAME.sigmf-meta", "grebe convert makes"]);
@@ -196,7 +200,7 @@ fn samples_that_a_sink_refuses_are_not_called_sent() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("sent 0 samples per channel in 0 frames; "), "{said}");
-    assert!(said.contains("the stream is i16 in 1 channels, but the sink expects cf32"), "{said}");
+    assert!(said.contains("the stream is i16 in 1 channel, but the sink expects cf32"), "{said}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn to_one_destination_they_are_channels_that_fit_to_the_sample() {
     let said = text(&played.stderr);
     assert_eq!(played.status.code(), Some(0), "{said}");
     assert!(
-        said.contains("a.sigmf-data: samples that the others lack are ignored: 250 at its begin"),
+        said.contains("a.sigmf-data: samples that the others lack are ignored: 250 at its beginning"),
         "{said}"
     );
     let expected = [(350..600).collect::<Vec<i16>>(), (10_350..10_600).collect()];

@@ -311,7 +311,7 @@ fn errors_say_what_to_do() {
         (&["record", "tcp://127.0.0.1:1", "x.sigmf-meta"], "add format="),
         (
             &["sg", "--samples", "10", "--to", "pipe:?format=cf32"],
-            "the stream is i16 in 1 channels, but the sink expects cf32 in 1",
+            "the stream is i16 in 1 channel, but the sink expects cf32 in 1 channel",
         ),
     ] {
         let output = run(arguments);

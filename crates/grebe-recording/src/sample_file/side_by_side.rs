@@ -262,7 +262,7 @@ fn left_out(file: &SampleFile, pieces: &[Piece], fitted_samples: u64) -> Option<
     let gaps = pieces.windows(2).map(|pair| pair[1].from.saturating_sub(pair[0].from + pair[0].length));
     let within = gaps.sum::<u64>() - fitted_samples;
     let behind = file.len_samples() - (last.from + last.length);
-    let parts = [(first.from, "at its begin"), (within, "within it"), (behind, "at its end")];
+    let parts = [(first.from, "at its beginning"), (within, "within it"), (behind, "at its end")];
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|&(samples, _)| samples > 0)

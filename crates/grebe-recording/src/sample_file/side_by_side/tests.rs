@@ -81,7 +81,7 @@ fn samples_of_the_same_time_stand_side_by_side() {
     let notes = file.notes().join("\n");
     assert!(
         notes.contains(
-            "a.sigmf-data: samples that the others lack are ignored: 250 at its begin, 20 within it"
+            "a.sigmf-data: samples that the others lack are ignored: 250 at its beginning, 20 within it"
         ),
         "{notes}"
     );

@@ -8,7 +8,7 @@ use grebe_frame::{BatchPool, Description, Frame, Header};
 use grebe_process::stream::{CHUNK_BYTES, block_length};
 
 use crate::bridges::raw::uri::RawStream;
-use crate::error::Error;
+use crate::error::{Error, channels_text};
 use crate::session::{Bounded, Gaps, Limit, Shortfall, Silence};
 use crate::transport::{Link, Outgoing, ReadResult, Reconnect, Wait, Written};
 
@@ -271,7 +271,7 @@ pub(crate) fn interleaved<'a>(
         return Err(Error::Raw {
             format: header.format,
             channels: header.channel_count,
-            wanted: format!("{} in {}", raw.encoding, raw.channels),
+            wanted: format!("{} in {}", raw.encoding, channels_text(raw.channels)),
         });
     }
     if raw.channels == 1 && raw.encoding.is_as_streamed() {
