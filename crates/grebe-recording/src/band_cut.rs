@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use grebe_process::{Band, BandFilter, Conversion, Cutter};
 use grebe_ring::Cancel;
@@ -76,7 +77,9 @@ impl BandCut {
             let begin = samples_in(*start, rate_hz);
             let length = duration.map_or(all, |duration| samples_in(duration, rate_hz));
             if begin >= all {
-                return setting("start", format!("{start:?}"), "it must lie before the end of the recording");
+                let all = Duration::from_secs_f64(all as f64 / rate_hz);
+                let got = format!("{start:?}, but the recording has {all:?} of signal");
+                return setting("start", got, "it must lie before the end");
             }
             if length == 0 {
                 let must = "it is shorter than a sample of the recording";

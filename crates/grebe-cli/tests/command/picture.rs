@@ -329,7 +329,10 @@ fn a_box_is_measured_and_its_command_cuts_it() {
     assert_eq!(cut.description(0).unwrap().centre_frequency_hz, Some(100.1e6));
     // A box beside the recording would be a picture without it.
     for (place, says) in [
-        ("0.3,0.4,100M,100.1M", "--box: start is 300ms: it must lie before the end"),
+        (
+            "0.3,0.4,100M,100.1M",
+            "--box: start is 300ms, but the recording has 200ms of signal: it must lie before the end",
+        ),
         ("0,0.1,90M,91M", "--box 90 MHz to 91 MHz: the signal covers 99.5 MHz to 100.5 MHz"),
     ] {
         let output = run(&["view", &file, "--png", png.to_str().unwrap(), "--box", place]);
@@ -338,5 +341,19 @@ fn a_box_is_measured_and_its_command_cuts_it() {
             "{}",
             text(&output.stderr)
         );
+    }
+}
+
+#[test]
+fn one_real_channel_has_no_constellation() {
+    let folder = tempfile::tempdir().unwrap();
+    let png = folder.path().join("xy.png");
+    for (channels, status, says) in
+        [("1", 2, "--xy needs complex samples, or two channels"), ("2", 0, "wrote")]
+    {
+        let uri = format!("synth:?channels={channels}&rate=1M&samples=100k&free_run=true");
+        let output = run(&["view", &uri, "--png", png.to_str().unwrap(), "--xy"]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(status) && said.contains(says), "{channels}: {said}");
     }
 }

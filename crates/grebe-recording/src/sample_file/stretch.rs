@@ -31,7 +31,10 @@ impl SampleFile {
             self.position_after(samples(start).saturating_add(samples(duration)))
         });
         if begin >= self.len_samples {
-            return setting("start", start, "it must lie before the end of the recording");
+            let all = Duration::from_secs_f64(self.signal_samples() as f64 / self.sample_rate_hz);
+            let got = format!("{start:?}, but the recording has {all:?} of signal");
+            let must = "it must lie before the end";
+            return Err(ProcessError::Setting { what: "start", got, must }.into());
         }
         if begin >= end {
             return setting(
@@ -41,6 +44,17 @@ impl SampleFile {
             );
         }
         Ok(self.part(begin..end))
+    }
+
+    /// Samples of the signal, gaps included. Another stream follows the one before it at once.
+    fn signal_samples(&self) -> u64 {
+        let first = self.segments[0].first_sample_index;
+        let count = |(all, end): (u64, u64), segment: &Segment| {
+            let gap = segment.first_sample_index.saturating_sub(end);
+            let end = segment.first_sample_index.saturating_add(segment.length_samples);
+            (all.saturating_add(gap).saturating_add(segment.length_samples), end)
+        };
+        self.segments.iter().fold((0, first), count).0
     }
 
     /// First position at least `samples` of the signal after the first one.
@@ -108,14 +122,14 @@ impl SampleFile {
     /// # Errors
     /// [`Error::Process`] if a channel does not exist, or none is named.
     pub fn select(mut self, channels: &[usize]) -> Result<Self, Error> {
-        let must = "name channels that the recording has";
-        let setting =
-            |got: String| Err(ProcessError::Setting { what: "selection of channels", got, must }.into());
+        let setting = |what, got: String, must| Err(ProcessError::Setting { what, got, must }.into());
         if channels.is_empty() {
-            return setting("empty".to_owned());
+            return setting("the selection of channels", "empty".to_owned(), "name at least one");
         }
         if let Some(channel) = channels.iter().find(|&&channel| channel >= self.channels) {
-            return setting(format!("channel {} of {}", channel + 1, self.channels));
+            let plural = if self.channels == 1 { "" } else { "s" };
+            let got = format!("{}, but the recording has {} channel{plural}", channel + 1, self.channels);
+            return setting("the selected channel", got, "name channels that it has");
         }
         if !channels.iter().copied().eq(0..self.channels) {
             self.sources = self.sources_of(channels)?;
@@ -215,7 +229,12 @@ mod tests {
         assert_eq!(behind.segments()[0].first_sample_index, 99);
         let again = || recorded(&emptied(folder.path(), "c"), 3);
         let error = again().stretch(ms(100), None).unwrap_err().to_string();
-        assert!(error.contains("start is 100ms: it must lie before the end"), "{error}");
+        assert!(
+            error.contains(
+                "start is 100ms, but the recording has 100ms of signal: it must lie before the end"
+            ),
+            "{error}"
+        );
         let error = again().stretch(ms(10), Some(ms(20))).unwrap_err().to_string();
         assert!(error.contains("no sample of the recording lies within it"), "{error}");
     }
@@ -232,7 +251,10 @@ mod tests {
             let mut part = file().select(&[1]).unwrap().stretch(Duration::from_millis(95), None).unwrap();
             assert_eq!(samples(&mut part), [vec![105, 106, 107, 108, 109]]);
             let error = file().select(&[channels]).unwrap_err().to_string();
-            assert!(error.contains(&format!("channel {} of {channels}", channels + 1)), "{error}");
+            assert!(
+                error.contains(&format!("channel is {}, but the recording has {channels}", channels + 1)),
+                "{error}"
+            );
         }
     }
 

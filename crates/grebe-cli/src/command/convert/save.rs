@@ -63,14 +63,18 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
     {
         note!("grebe: {} cannot store the centre frequency: skipped {}", first.display(), exact(hertz, "Hz"));
     }
+    if let Some(unit) = unit(&file).filter(|_| !holds_labels) {
+        note!("grebe: {} cannot store units: its numbers are {unit}", first.display());
+    }
     let says_gaps = holds_labels || options.times && is_csv(first);
+    let mut zeros = 0;
     if gaps > 0 && !says_gaps {
         let missing: u64 = file.gaps().map(|gap| gap.length_samples).sum();
-        let missing = grouped(missing);
-        note!(
-            "grebe: {} cannot represent gaps: {missing} samples in {gaps} gaps are missing",
-            first.display()
-        );
+        let is_filled = options.gaps == GapPolicy::Zeros;
+        zeros = if is_filled { missing } else { 0 };
+        let (missing, gaps) = (counted(missing, "sample"), counted(gaps as u64, "gap"));
+        let what = if is_filled { "zeros stand for" } else { "it lacks" };
+        note!("grebe: {} cannot represent gaps: {what} {missing} in {gaps}", first.display());
     }
     if file.saturated_samples() > 0 {
         note!(
@@ -82,9 +86,28 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
         0 => String::new(),
         before => format!(", the first {} of them before", grouped(before)),
     };
-    let samples = counted(samples, "sample");
+    let samples = counted(samples + zeros, "sample");
     note!("wrote {samples} of {channels} channel{plural} ({format}) to {}{before}", first.display());
     Ok(Ending::Good)
+}
+
+/// The meaning of the numbers of a file that stores no units; `None` if they are plain numbers.
+fn unit(file: &SampleFile) -> Option<String> {
+    let described = file.description(0)?;
+    let mut units = described.channels.iter().map(|it| (it.unit.as_str(), it.scale, it.offset));
+    let first = units.next()?;
+    let is_same = units.all(|other| other == first);
+    let is_plain =
+        described.channels.iter().all(|it| it.unit.is_empty() && it.scale == 1.0 && it.offset == 0.0);
+    Some(match first {
+        _ if is_plain => return None,
+        _ if !is_same => "counts; grebe info of the input lists the unit of each channel".to_owned(),
+        (unit, 1.0, 0.0) => format!("in {unit}"),
+        (unit, scale, offset) => {
+            let offset = if offset == 0.0 { String::new() } else { format!(" from {offset}") };
+            format!("counts of {scale} {}{offset}", if unit.is_empty() { "units" } else { unit })
+        }
+    })
 }
 
 /// Writes the annotations beside a file that cannot store them; what became of them.

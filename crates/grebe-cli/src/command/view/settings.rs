@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use grebe_view::{ChannelSetup, InitialView, LaneMask, MarkerPlaces, Part, PngOptions};
+use grebe_view::{ChannelSetup, InitialView, LaneMask, MarkerPlaces, Part, PngOptions, StreamInfo};
 
 use crate::cli::{self, View};
 use crate::ending::Usage;
@@ -32,6 +32,7 @@ pub(super) fn surface(options: &View, is_read: bool) -> Surface {
 /// Refuses options for channels that no stream has.
 fn check(options: &View) -> Check {
     let last = options.channels.channels.iter().map(|range| usize::from(*range.end())).max();
+    let is_xy = options.xy || options.symbol_rate.is_some();
     let lane = options.trigger.lane.filter(|lane| lane.part != Part::Math);
     Box::new(move |streams| {
         let Some(most) = streams.iter().map(|stream| stream.channels).max() else { return Ok(()) };
@@ -39,6 +40,10 @@ fn check(options: &View) -> Check {
             1 => "there is 1 channel".to_owned(),
             most => format!("there are {most} channels"),
         };
+        let is_pair = |stream: &StreamInfo| stream.format.is_complex() || stream.channels > 1;
+        if is_xy && !streams.iter().any(is_pair) {
+            return Err(format!("--xy needs complex samples, or two channels: {has}"));
+        }
         match (last.filter(|&last| last > most), lane.filter(|lane| lane.channel >= most)) {
             (Some(last), _) => Err(format!("--channels {last}: {has}")),
             (None, Some(lane)) => Err(format!("--trigger-channel {lane}: {has}")),

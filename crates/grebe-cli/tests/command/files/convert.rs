@@ -37,9 +37,12 @@ fn convert_takes_parts_channels_formats_and_rates() {
     assert!(status == Some(1) && said.contains("--gaps zeros"), "{said}");
     let (status, said) = converted(&[&gap, &place("a.wav"), "--gaps", "zeros", "--channels", "2"]);
     assert!(
-        status == Some(0) && said.contains("90 samples in 1 gaps") && said.contains("wrote 1 to"),
+        status == Some(0)
+            && said.contains("zeros stand for 90 samples in 1 gap")
+            && said.contains("wrote 1 to"),
         "{said}"
     );
+    assert!(said.contains("wrote 100 samples of 1 channel"), "the zeros are in the file: {said}");
     let expected: Vec<i16> = (1..=4).chain([0; 90]).chain(5..=10).map(|sample| -sample).collect();
     assert_eq!(samples("a.wav", 0), expected);
     let labels = SampleFile::open(place("a.wav")).unwrap().annotations().to_vec();
@@ -58,7 +61,8 @@ fn convert_takes_parts_channels_formats_and_rates() {
         "--channels",
         "1",
     ]);
-    assert_eq!(status, Some(0), "{said}");
+    assert!(status == Some(0) && said.contains("it lacks 90 samples in 1 gap"), "{said}");
+    assert!(said.contains("wrote 10 samples"), "{said}");
     let floats: Vec<u8> = (1..=10).flat_map(|sample| (sample as f32).to_le_bytes()).collect();
     assert_eq!(fs::read(place("c.f32")).unwrap(), floats);
     let (status, said) =
@@ -69,12 +73,13 @@ fn convert_takes_parts_channels_formats_and_rates() {
     let ecg = example("ecg.sigmf-meta").display().to_string();
     let (status, said) = converted(&[&ecg, &place("slow.wav"), "--decimate", "4"]);
     assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("slow.wav cannot store units: its numbers are counts of 0.005 mV"), "{said}");
     let slow = SampleFile::open(place("slow.wav")).unwrap();
     assert_eq!((slow.len_samples(), slow.rate_hz()), (27_000, Some(90.0)));
     let (status, said) = converted(&[&ecg, &place("slow.wav"), "--decimate", "1"]);
     assert!(status == Some(2) && said.contains("give 2 to 1000"), "{said}");
     let (status, said) = converted(&[&ecg, &place("x.wav"), "--channels", "2"]);
-    assert!(status == Some(2) && said.contains("channel 2 of 1"), "{said}");
+    assert!(status == Some(2) && said.contains("channel is 2, but the recording has 1 channel: "), "{said}");
     let hidden =
         fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     let hidden: Vec<String> = hidden.filter(|name| name.starts_with('.')).collect();

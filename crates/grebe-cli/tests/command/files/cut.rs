@@ -90,7 +90,7 @@ fn a_band_and_boxes_become_recordings_of_their_own() {
         (&["--bandwidth", "20k"], "add --center"),
         (&["--rate", "20k"], "--rate belongs to a band"),
         (&["--box", "1,0,1k,2k"], "T1 must be later than T0"),
-        (&["--box", "2,3,100M,100.01M"], "before the end of the recording"),
+        (&["--box", "2,3,100M,100.01M"], "the recording has 1s of signal: it must lie before the end"),
         (&[boxes[0], boxes[1], boxes[0], boxes[1]], "two boxes would be"),
         (&["--box", "0,1,0,1k", "--center", "1k"], "cannot be used with"),
         (&["--center", "100M", "--bandwidth", "20k", "--rate", "20k"], "give at least 21 kS/s"),
