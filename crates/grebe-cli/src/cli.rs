@@ -189,6 +189,13 @@ const MAN: &str = "Examples:
     grebe run lab.toml --check=hosts    # checks hosts, clocks and routes\n  \
     grebe run --kinds\n  \
     grebe run --kinds synth\n\n\
+    A graph file with three stages:\n  \
+    stage = [\n    \
+        { id = \"source\", kind = \"synth\", params = { rate = \"1M\", samples = \"3M\" } },\n    \
+        { id = \"half\", kind = \"gain\", params = { gain = 0.5 } },\n    \
+        { id = \"disk\", kind = \"record\", params = { file = \"half.sigmf-meta\" } },\n  \
+    ]\n  \
+    edge = [{ from = \"source\", to = \"half\" }, { from = \"half\", to = \"disk\" }]\n\n\
     The graph ends when all its sources have ended, or with Ctrl-C; queued samples are processed first. Paths in it are relative to the \
     current directory, on other hosts to the home directory. Format: docs/graphs.md.")]
 pub(crate) struct Run {
@@ -304,7 +311,7 @@ fn after_help() -> String {
 
 const EXAMPLES: &str = "Examples:
   grebe                                                  the demonstration
-  grebe sg --channels 4 --rate 25M --to udp://:5000      a generator
+  grebe sg --channels 4 --rate 25M                       a generator, to udp://127.0.0.1:5000
   grebe view udp://:5000                                 a scope
   grebe serve udp://:5000                                a scope for browsers on other machines
   grebe record udp://:5000 out.sigmf-meta --duration 6s  a recording

@@ -125,6 +125,10 @@ impl<'a> Copy<'a> {
         if self.options.routing.bwlimit.is_some() {
             self.reporter.note("--bwlimit limits data between machines: this copy within one is not limited");
         }
+        if self.copy_options.progressive {
+            let all = "only the named files are copied, so name all files of a recording";
+            self.reporter.note(&format!("--progressive is for data between machines: {all}"));
+        }
         let (progress, cancel) = (Arc::new(self.reporter.progress()), interrupt::cancel());
         let copy_options = &self.copy_options;
         let copied = watch(&mut self.reporter, &progress, None, None, || {

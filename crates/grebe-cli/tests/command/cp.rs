@@ -81,6 +81,20 @@ fn an_interrupted_copy_under_a_new_name_goes_on_under_it() {
 }
 
 #[test]
+fn within_one_machine_progressive_names_its_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("a.sigmf-meta");
+    fs::write(&from, "{}").unwrap();
+    let to = folder.path().join("b.sigmf-meta");
+    let said = |more: &[&str]| {
+        let copy = ["cp", "--no-config", path(&from), path(&to)];
+        text(&run(&[&copy, more].concat()).good().stderr)
+    };
+    assert!(said(&["--progressive"]).contains("name all files of a recording"));
+    assert!(!said(&[]).contains("--progressive"));
+}
+
+#[test]
 fn names_are_taken_as_rsync_takes_them() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -24,6 +24,20 @@ fn run_graph(folder: &Path, graph: &str, more: &[&str]) -> Output {
     run(&arguments)
 }
 
+/// The file in the help of the command, which is all that an installed command has.
+#[test]
+fn the_graph_in_the_help_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = text(&run(&["run", "--help"]).good().stdout);
+    let (_, graph) = help.split_once("A graph file with three stages:\n").unwrap();
+    let (graph, _) = graph.split_once("\n\n").unwrap();
+    let graph = graph
+        .replace("half.sigmf-meta", "FOLDER/half.sigmf-meta")
+        .replace("\"1M\"", "\"1M\", free_run = true");
+    let said = text(&run_graph(folder.path(), &graph, &[]).good().stderr);
+    assert!(said.contains("disk: 3,000,000 samples per channel"), "{said}");
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
