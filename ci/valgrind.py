@@ -36,6 +36,7 @@ def refuse_auxv() -> None:
 
 
 refuse_auxv()
-options = ["--quiet", "--undef-value-errors=no", "--error-exitcode=99", f"--suppressions={SUPPRESSIONS}", "--num-callers=30"]
+# Fair: a thread that computes without a pause keeps the others from running otherwise, for minutes on a loaded machine.
+options = ["--quiet", "--fair-sched=yes", "--undef-value-errors=no", "--error-exitcode=99", f"--suppressions={SUPPRESSIONS}", "--num-callers=30"]
 os.environ["PYTHONMALLOC"] = "malloc"
 os.execvp("valgrind", ["valgrind", *options, *sys.argv[1:]])
