@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use grebe_process::{Band, BandFilter, Conversion, Cutter};
 use grebe_ring::Cancel;
@@ -17,7 +16,7 @@ use grebe_scope::Engineering;
 use self::output::Output;
 use self::signal::Signal;
 use crate::error::{Error, ProcessError};
-use crate::sample_file::{SampleFile, samples_in};
+use crate::sample_file::{SampleFile, begins_beyond_the_end, samples_in};
 
 pub use self::boxes::{BoxCut, CutBox};
 
@@ -77,9 +76,7 @@ impl BandCut {
             let begin = samples_in(*start, rate_hz);
             let length = duration.map_or(all, |duration| samples_in(duration, rate_hz));
             if begin >= all {
-                let all = Duration::from_secs_f64(all as f64 / rate_hz);
-                let got = format!("{start:?}, but the recording has {all:?} of signal");
-                return setting("start", got, "it must lie before the end");
+                return Err(begins_beyond_the_end(*start, all, rate_hz));
             }
             if length == 0 {
                 let must = "it is shorter than a sample of the recording";

@@ -38,6 +38,7 @@ pub(crate) use self::identity::file_identity;
 pub(crate) use self::piece::Piece;
 pub(crate) use self::recorded_at::{RecordedAt, made_at, now};
 pub(crate) use self::side_by_side::{pieces_by_time, stepped_back};
+pub(crate) use self::stretch::begins_beyond_the_end;
 pub(crate) use self::striped::{STREAM_SAMPLES, StripeMember};
 pub use self::timeline::Alignment;
 pub(crate) use self::timeline::{Timeline, samples_in};

@@ -152,7 +152,7 @@ fn enter(
     });
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 

@@ -27,15 +27,10 @@ impl SampleFile {
         }
         let samples = |time: Duration| (time.as_secs_f64() * self.sample_rate_hz).round() as u64;
         let begin = self.position_after(samples(start));
-        let end = duration.map_or(self.len_samples, |duration| {
-            self.position_after(samples(start).saturating_add(samples(duration)))
-        });
-        if begin >= self.len_samples {
-            let all = Duration::from_secs_f64(self.signal_samples() as f64 / self.sample_rate_hz);
-            let got = format!("{start:?}, but the recording has {all:?} of signal");
-            let must = "it must lie before the end";
-            return Err(ProcessError::Setting { what: "start", got, must }.into());
-        }
+        let begin = begin.map_err(|all| begins_beyond_the_end(start, all, self.sample_rate_hz))?;
+        let end =
+            duration.map(|duration| self.position_after(samples(start).saturating_add(samples(duration))));
+        let end = end.and_then(Result::ok).unwrap_or(self.len_samples);
         if begin >= end {
             return setting(
                 "duration",
@@ -46,31 +41,20 @@ impl SampleFile {
         Ok(self.part(begin..end))
     }
 
-    /// Samples of the signal, gaps included. Another stream follows the one before it at once.
-    fn signal_samples(&self) -> u64 {
-        let first = self.segments[0].first_sample_index;
-        let count = |(all, end): (u64, u64), segment: &Segment| {
-            let gap = segment.first_sample_index.saturating_sub(end);
-            let end = segment.first_sample_index.saturating_add(segment.length_samples);
-            (all.saturating_add(gap).saturating_add(segment.length_samples), end)
-        };
-        self.segments.iter().fold((0, first), count).0
-    }
-
-    /// First position at least `samples` of the signal after the first one.
-    fn position_after(&self, samples: u64) -> u64 {
+    /// First position at least `samples` of the signal after the first one; the length of the signal where it is too
+    /// short. Gaps are part of the signal, and another stream follows at once.
+    fn position_after(&self, samples: u64) -> Result<u64, u64> {
         // Of the signal, up to the segment.
         let (mut begin, mut end_index) = (0u64, self.segments[0].first_sample_index);
         for segment in &self.segments {
-            // Another stream follows at once.
             begin = begin.saturating_add(segment.first_sample_index.saturating_sub(end_index));
             if samples < begin.saturating_add(segment.length_samples) {
-                return segment.position + samples.saturating_sub(begin);
+                return Ok(segment.position + samples.saturating_sub(begin));
             }
             begin = begin.saturating_add(segment.length_samples);
-            end_index = segment.first_sample_index + segment.length_samples;
+            end_index = segment.first_sample_index.saturating_add(segment.length_samples);
         }
-        self.len_samples
+        Err(begin)
     }
 
     /// These samples of the file, of which there is at least one.
@@ -127,9 +111,8 @@ impl SampleFile {
             return setting("the selection of channels", "empty".to_owned(), "name at least one");
         }
         if let Some(channel) = channels.iter().find(|&&channel| channel >= self.channels) {
-            let plural = if self.channels == 1 { "" } else { "s" };
-            let got = format!("{}, but the recording has {} channel{plural}", channel + 1, self.channels);
-            return setting("the selected channel", got, "name channels that it has");
+            let got = format!("{}, and the last one is {}", channel + 1, self.channels);
+            return setting("the selected channel", got, "name channels that the recording has");
         }
         if !channels.iter().copied().eq(0..self.channels) {
             self.sources = self.sources_of(channels)?;
@@ -171,8 +154,16 @@ impl SampleFile {
     }
 }
 
+/// The error of a start at which a signal of `all_samples` has ended.
+pub(crate) fn begins_beyond_the_end(start: Duration, all_samples: u64, rate_hz: f64) -> Error {
+    let all = Duration::try_from_secs_f64(all_samples as f64 / rate_hz).unwrap_or(Duration::MAX);
+    let got = format!("{start:?}, but the recording has {all:?} of signal");
+    ProcessError::Setting { what: "start", got, must: "it must lie before the end" }.into()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::begins_beyond_the_end;
     use std::time::Duration;
 
     use crate::SampleFile;
@@ -252,7 +243,7 @@ mod tests {
             assert_eq!(samples(&mut part), [vec![105, 106, 107, 108, 109]]);
             let error = file().select(&[channels]).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("channel is {}, but the recording has {channels}", channels + 1)),
+                error.contains(&format!("channel is {}, and the last one is {channels}", channels + 1)),
                 "{error}"
             );
         }
@@ -272,5 +263,13 @@ mod tests {
         let _ = std::fs::remove_dir_all(&inside);
         std::fs::create_dir_all(&inside).unwrap();
         inside
+    }
+
+    #[test]
+    fn a_signal_of_any_length_has_an_error() {
+        for (samples, rate_hz) in [(u64::MAX, 1e-9), (0, 0.0), (0, f64::NAN)] {
+            let error = begins_beyond_the_end(Duration::MAX, samples, rate_hz).to_string();
+            assert!(error.contains("before the end"), "{error}");
+        }
     }
 }

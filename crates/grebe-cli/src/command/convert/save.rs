@@ -96,18 +96,17 @@ fn unit(file: &SampleFile) -> Option<String> {
     let described = file.description(0)?;
     let mut units = described.channels.iter().map(|it| (it.unit.as_str(), it.scale, it.offset));
     let first = units.next()?;
-    let is_same = units.all(|other| other == first);
-    let is_plain =
-        described.channels.iter().all(|it| it.unit.is_empty() && it.scale == 1.0 && it.offset == 0.0);
-    Some(match first {
-        _ if is_plain => return None,
-        _ if !is_same => "counts; grebe info of the input lists the unit of each channel".to_owned(),
-        (unit, 1.0, 0.0) => format!("in {unit}"),
+    match first {
+        _ if units.any(|other| other != first) => {
+            Some("counts; grebe info of the input lists the unit of each channel".to_owned())
+        }
+        ("", 1.0, 0.0) => None,
+        (unit, 1.0, 0.0) => Some(format!("in {unit}")),
         (unit, scale, offset) => {
             let offset = if offset == 0.0 { String::new() } else { format!(" from {offset}") };
-            format!("counts of {scale} {}{offset}", if unit.is_empty() { "units" } else { unit })
+            Some(format!("counts of {scale} {}{offset}", if unit.is_empty() { "units" } else { unit }))
         }
-    })
+    }
 }
 
 /// Writes the annotations beside a file that cannot store them; what became of them.

@@ -79,7 +79,7 @@ fn convert_takes_parts_channels_formats_and_rates() {
     let (status, said) = converted(&[&ecg, &place("slow.wav"), "--decimate", "1"]);
     assert!(status == Some(2) && said.contains("give 2 to 1000"), "{said}");
     let (status, said) = converted(&[&ecg, &place("x.wav"), "--channels", "2"]);
-    assert!(status == Some(2) && said.contains("channel is 2, but the recording has 1 channel: "), "{said}");
+    assert!(status == Some(2) && said.contains("channel is 2, and the last one is 1: "), "{said}");
     let hidden =
         fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap());
     let hidden: Vec<String> = hidden.filter(|name| name.starts_with('.')).collect();
