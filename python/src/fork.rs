@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error;
+use crate::graph::forget_graphs;
 
 /// A value of the process that made it. A forked child cannot reach it, and never drops it: that would free memory
 /// that the parent still reads, or wait for a thread that does not exist.
@@ -92,6 +93,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn has_forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+    forget_graphs();
 }
 
 #[cold]

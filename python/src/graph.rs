@@ -1,6 +1,8 @@
 //! Graphs of stages, as files describe them, some stages of which may be functions of Python's.
 
 use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
@@ -16,18 +18,23 @@ use crate::stage::{Failure, Functions, PythonKind, with_functions};
 use crate::stream::seconds;
 use crate::turns::{Turns, locked};
 
-/// A graph that runs, until it ends or is stopped. `grebe.Running` stands on it.
+/// A graph that runs from `_start` on, until it ends or is stopped. `grebe.Running` stands on it.
 #[pyclass(frozen, subclass, module = "grebe")]
 pub(crate) struct RunningGraph {
-    running: Turns<Option<Own<Graphs>>>,
-    observe: Box<dyn Fn() -> grebe_flow::Snapshot + Send + Sync>,
+    graph: Turns<Option<Own<Started>>>,
+    observe: OnceLock<Box<dyn Fn() -> grebe_flow::Snapshot + Send + Sync>>,
     failure: Failure,
 }
 
-struct Graphs {
-    running: Running,
+/// A graph whose threads may call Python. Dropping it stops it, and waits: never where this thread has the interpreter.
+struct Started {
+    running: Option<Running>,
     _telemetry: Option<Telemetry>,
+    _alive: Alive,
 }
+
+/// Counts the graphs that an interpreter waits for before it ends.
+struct Alive;
 
 /// The normalised text of a graph file. The error lists all mistakes at once.
 #[pyfunction]
@@ -38,33 +45,50 @@ pub(crate) fn check_graph(text: &str, origin: &str, functions: Functions) -> PyR
 
 #[pymethods]
 impl RunningGraph {
-    /// Makes the stages and starts them; what a person should know becomes records of the logger `grebe`.
     #[new]
-    fn new(py: Python<'_>, text: String, origin: String, name: &str, functions: Functions) -> PyResult<Self> {
-        let (cancel, failure) = (Cancel::default(), Failure::default());
+    fn new() -> Self {
+        Self { graph: Turns::new(None), observe: OnceLock::new(), failure: Failure::default() }
+    }
+
+    /// Makes the stages and starts them, once; what a person should know becomes records of the logger `grebe`.
+    fn _start(
+        &self,
+        py: Python<'_>,
+        text: String,
+        origin: String,
+        name: String,
+        functions: Functions,
+    ) -> PyResult<()> {
+        let (cancel, failure, alive) = (Cancel::default(), self.failure.clone(), Alive::new());
         let work = {
-            let (cancel, failure) = (cancel.clone(), failure.clone());
+            let cancel = cancel.clone();
             move |teller: Teller<String>| {
-                with_functions(functions, failure, || {
+                let running = with_functions(functions, failure, || {
                     let file = parse(&text, &origin)?;
                     file.check_memory()?;
                     let graph = file.build(&kinds(), &cancel, &mut |note| teller.tell(note))?;
                     graph.start()
-                })
+                })?;
+                let telemetry = telemetry::publish(&running, &name).ok();
+                let observe = Box::new(running.observer());
+                let started = Started { running: Some(running), _telemetry: telemetry, _alive: alive };
+                Ok::<_, Error>((Own::new(started), observe))
             }
         };
         let patience = Patience { timeout: None, after_cancel: Duration::from_secs(2) };
-        let running = watched(py, "grebe-graph", &cancel, patience, work, |note| log(py, "info", &note))?;
-        let running = running.map_err(|error| error_of(error, &failure))?;
-        let telemetry = telemetry::publish(&running, name).ok();
-        let observe = Box::new(running.observer());
-        let running = Turns::new(Some(Own::new(Graphs { running, _telemetry: telemetry })));
-        Ok(Self { running, observe, failure })
+        let started = watched(py, "grebe-graph", &cancel, patience, work, |note| log(py, "info", &note))?;
+        let (started, observe) = started.map_err(|error| error_of(error, &self.failure))?;
+        // Nobody else has it yet, so this cannot wait, nor run a signal handler first.
+        *self.graph.lock(py)? = Some(started);
+        let _ = self.observe.set(observe);
+        Ok(())
     }
 
     /// All counters, as JSON.
     fn _counters(&self) -> PyResult<String> {
-        serde_json::to_string(&(self.observe)()).map_err(|error| Kind::General.error(error.to_string()))
+        let observe =
+            self.observe.get().ok_or_else(|| Kind::General.error("the graph has not been started"))?;
+        serde_json::to_string(&observe()).map_err(|error| Kind::General.error(error.to_string()))
     }
 
     /// Waits until every stage has ended, up to `timeout` seconds. Returns whether they have. Raises no error of the
@@ -77,9 +101,9 @@ impl RunningGraph {
             let left = timeout.map(|timeout| timeout.saturating_sub(began.elapsed()));
             let slice = left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
             {
-                let graph = self.running.lock(py)?;
+                let graph = self.graph.lock(py)?;
                 let Some(graph) = &*graph else { return Ok(true) };
-                let running = &graph.get()?.running;
+                let Some(running) = &graph.get()?.running else { return Ok(true) };
                 if py.detach(|| running.wait_timeout(slice)) {
                     return Ok(true);
                 }
@@ -109,22 +133,66 @@ impl RunningGraph {
         py: Python<'_>,
         how: impl FnOnce(Running) -> Result<grebe_flow::Snapshot, Error> + Send + 'static,
     ) -> PyResult<()> {
-        if self.running.is_foreign() {
+        if self.graph.is_foreign() {
             return Ok(());
         }
-        let graph = self.running.lock(py)?.take();
-        let Some(graph) = graph else { return Ok(()) };
-        let Some(Graphs { running, _telemetry: telemetry }) = graph.into_value() else { return Ok(()) };
+        let Some(graph) = self.graph.lock(py)?.take() else { return Ok(()) };
+        let Some(mut started) = graph.into_value() else { return Ok(()) };
         // A second Ctrl-C leaves it to itself.
         let patience = Patience { timeout: None, after_cancel: Duration::ZERO };
-        let work = move |_: Teller<()>| {
-            let closed = how(running);
-            drop(telemetry);
-            closed
-        };
+        let work =
+            move |_: Teller<()>| started.running.take().map_or(Ok(()), |running| how(running).map(drop));
         let closed = watched(py, "grebe-close", &Cancel::default(), patience, work, |()| Ok(()))?;
-        closed.map(drop).map_err(|error| error_of(error, &self.failure))
+        closed.map_err(|error| error_of(error, &self.failure))
     }
+}
+
+impl Drop for RunningGraph {
+    fn drop(&mut self) {
+        // Whoever frees it has the interpreter, and may be a stage of this very graph.
+        if !self.graph.is_foreign()
+            && let Some(graph) = self.graph.get_mut().take()
+        {
+            let _ = std::thread::Builder::new().name("grebe-close".to_owned()).spawn(|| drop(graph));
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            let _ = running.stop();
+        }
+    }
+}
+
+impl Alive {
+    fn new() -> Self {
+        ALIVE.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Waits for the ends of the graphs that were stopped or freed: a thread that calls Python as the interpreter ends would
+/// abort the process.
+#[pyfunction]
+pub(crate) fn wait_for_graphs(py: Python<'_>) -> PyResult<()> {
+    while ALIVE.load(Ordering::Acquire) > 0 {
+        py.detach(|| std::thread::sleep(LOOK_AT_END_EVERY));
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// A forked child has none of its parent's threads.
+pub(crate) fn forget_graphs() {
+    ALIVE.store(0, Ordering::Release);
 }
 
 fn parse(text: &str, origin: &str) -> Result<GraphFile, Error> {
@@ -151,3 +219,7 @@ fn error_of(error: Error, failure: &Failure) -> PyErr {
     }
     told
 }
+
+/// Graphs that are being started, run or are being stopped.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+const LOOK_AT_END_EVERY: Duration = Duration::from_millis(5);

@@ -74,7 +74,14 @@ pub(crate) fn watched<N: Send + 'static, T: Send + 'static>(
             cancel.cancel();
             let end = Instant::now() + patience.after_cancel;
             let is_over = || matches!(next(&heard, LOOK_EVERY), Err(RecvTimeoutError::Disconnected));
-            py.detach(|| while Instant::now() < end && !is_over() {});
+            // Its result, if it has one, is dropped without the interpreter.
+            py.detach(|| {
+                while Instant::now() < end {
+                    if is_over() {
+                        return drop(worker.join());
+                    }
+                }
+            });
             return Err(error);
         }
     }

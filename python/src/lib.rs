@@ -53,7 +53,7 @@ mod _grebe {
         block::{Block, Gap},
         command::run_command,
         filling::Filling,
-        graph::{RunningGraph, check_graph},
+        graph::{RunningGraph, check_graph, wait_for_graphs},
         measure::measure_rows,
         memory::Memory,
         probe::{probe_path, serve_probes},

@@ -41,6 +41,10 @@ impl<T: Send> Turns<T> {
         Self { value: Mutex::new(value), line: Mutex::default(), freed: Condvar::new(), forks: Forks::now() }
     }
 
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the value stays with the process that this one is a fork of: there is nothing to be closed.
     pub(crate) fn is_foreign(&self) -> bool {
         self.forks.is_over()

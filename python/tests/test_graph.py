@@ -297,6 +297,53 @@ def test_ctrl_c_stops_a_graph_and_leaves_its_recording_whole(tmp_path: pathlib.P
     assert len(grebe.Recording(path)) > 0 and grebe.Recording(path).gaps == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_as_a_graph_starts_leaves_its_recording_whole(tmp_path: pathlib.Path) -> None:
+    code = f"""
+        import os, pathlib, signal, threading, time
+        import grebe
+        # Another thread has the interpreter most of the time, so that the main thread comes late.
+        threading.Thread(target=lambda: all(iter(lambda: True, False)), daemon=True).start()
+        for run in range(20):
+            path = pathlib.Path({str(tmp_path)!r}) / f"{{run}}.sigmf-meta"
+            def interrupt(block, delay_s=run % 4 * 1e-4):
+                time.sleep(delay_s)
+                if block.index == 0:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return block
+            graph = grebe.Graph()
+            graph.add("source", "synth", channels=1, rate="1M")
+            graph.add("mine", interrupt)
+            graph.add("recorder", "record", file=str(path))
+            graph.connect("source", "mine", "recorder")
+            try:
+                graph.run()
+            except KeyboardInterrupt:
+                print(len(grebe.Recording(path)) > 0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout == "True\n" * 20, done.stderr
+
+
+def test_a_graph_that_nobody_keeps_ends_before_the_interpreter() -> None:
+    code = """
+        import grebe, threading, time
+        seen = threading.Event()
+        def busy(block):
+            seen.set()
+            time.sleep(0.02)
+        graph = grebe.Graph()
+        graph.add("source", "synth", channels=1, rate="1M")
+        graph.add("mine", busy)
+        graph.connect("source", "mine", capacity=8)
+        running = graph.start()
+        seen.wait()
+        del running
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == "", done.returncode
+
+
 def test_an_interpreter_that_ends_stops_its_graphs() -> None:
     code = """
         import grebe, threading

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ._errors import Error, UsageError
-from ._grebe import RunningGraph, check_graph
+from ._grebe import RunningGraph, check_graph, wait_for_graphs
 from ._stream import Policy
 
 Function = Callable[..., Any]
@@ -116,15 +116,21 @@ class Graph:
 
     def start(self, name: str = "python") -> Running:
         """Opens the stages and starts them. ``grebe top`` shows the graph under ``name``."""
-        running = Running(self.to_toml(), self._origin, name, {key: _called(it) for key, it in self._functions.items()})
-        _RUNNING.add(running)
+        running = Running()
+        self._start(running, name)
         return running
 
     def run(self, name: str = "python") -> dict[str, Any]:
         """Runs the graph to its end, and returns its counters. Ctrl-C stops it: queued batches are processed, files are closed."""
-        with self.start(name) as running:
+        # Within the block before it runs: Ctrl-C comes between any two steps.
+        with Running() as running:
+            self._start(running, name)
             running.join()
         return running.counters()
+
+    def _start(self, running: Running, name: str) -> None:
+        _RUNNING.add(running)
+        running._start(self.to_toml(), self._origin, name, {key: _called(it) for key, it in self._functions.items()})
 
     def __repr__(self) -> str:
         return f"<Graph of {len(self._stages)} stages, {len(self._edges)} edges>"
@@ -203,3 +209,4 @@ def _stop_all() -> None:
             running.stop()
         except Exception:
             pass
+    wait_for_graphs()

@@ -164,7 +164,7 @@ class Recording:
     def __len__(self) -> int: ...
 
 class RunningGraph:
-    def __init__(
+    def _start(
         self,
         text: str,
         origin: str,
@@ -176,6 +176,7 @@ class RunningGraph:
     def stop(self) -> None: ...
     def join(self) -> None: ...
 
+def wait_for_graphs() -> None: ...
 def check_graph(
     text: str, origin: str, functions: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]]
 ) -> str: ...
