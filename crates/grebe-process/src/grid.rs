@@ -173,6 +173,7 @@ mod tests {
                 return Ok(());
             };
             let grid = grid.starting_at(first);
+            let n = n.min(grid.first_at(INDEX_MAX as i64));
             let (whole, rest) = grid.position(n);
             let exact = i128::from(first) * output + i128::from(n) * input;
             prop_assert_eq!(i128::from(whole), exact.div_euclid(output));

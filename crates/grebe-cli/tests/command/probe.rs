@@ -217,7 +217,10 @@ fn the_server_is_started_over_ssh_and_ends_with_the_probe() {
     let output = finish(ssh.probe("works", &arguments).spawn().unwrap()).good();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["peer"].as_str().unwrap().starts_with("127.0.0.1:"), "{report}");
-    assert!(report["up"]["loss"]["high"].as_f64().is_some() && report["down"]["knee_bps"].is_object());
+    assert!(report["up"]["loss"]["high"].as_f64().is_some(), "{report}");
+    let down = &report["down"];
+    // On a busy machine the search may end without a knee, and says why.
+    assert!(down["knee_bps"].is_object() || down["limit"].is_string(), "{report}");
     // Datagrams of 64 KiB would come through here, and a burst of them spend all that was allowed.
     let spent = report["spent_bytes"].as_u64().unwrap();
     assert!(spent <= 20_000_000, "{spent}");

@@ -19,23 +19,28 @@ fn where_no_udp_passes_tcp_does() {
 #[test]
 fn the_handshake_measures_a_path() {
     let options = ConnectionOptions { measures: true, ..ConnectionOptions::default() };
-    let is_held = Arc::new(AtomicBool::new(true));
-    let passes = move |is_forward: bool, _: usize| {
-        // The answer takes a while, and the path spreads the train.
-        let is_first = !is_forward && is_held.swap(false, Ordering::Relaxed);
-        sleep(if is_first { Duration::from_millis(30) } else { Duration::from_micros(100) });
-        true
-    };
-    let [near, far] = pair_by([&options; 2], |address| vec![pass_udp_on_where(address, passes)]);
     let is_measured = |end: &Connection| end.status.progress().phases[Phase::Ramp as usize].entries == 1;
-    for _ in 0..500 {
-        if is_measured(&near) {
-            break;
+    let attempt = || {
+        let is_held = Arc::new(AtomicBool::new(true));
+        let passes = move |is_forward: bool, _: usize| {
+            // The answer takes a while, and the path spreads the train.
+            let is_first = !is_forward && is_held.swap(false, Ordering::Relaxed);
+            sleep(if is_first { Duration::from_millis(30) } else { Duration::from_micros(100) });
+            true
+        };
+        let [near, far] = pair_by([&options; 2], |address| vec![pass_udp_on_where(address, passes)]);
+        for _ in 0..100 {
+            if is_measured(&near) {
+                break;
+            }
+            sleep(Duration::from_millis(10));
         }
-        sleep(Duration::from_millis(10));
-    }
-    assert!(is_measured(&near) && !is_measured(&far));
-    exchange([near, far], [3_000_000, 1_000_000]);
+        assert!(!is_measured(&far));
+        is_measured(&near).then_some([near, far])
+    };
+    // A machine that is busy for a moment holds a train back, and nothing is measured.
+    let ends = (0..30).find_map(|_| attempt()).expect("one train of many is measured");
+    exchange(ends, [3_000_000, 1_000_000]);
 }
 
 #[test]
