@@ -16,7 +16,7 @@ use crate::cli::Info;
 use crate::ending::{Ending, fail_each, one_line};
 use crate::interrupt;
 use crate::output;
-use crate::units::{exact, grouped, time_words};
+use crate::units::{counted, exact, grouped, time_words};
 
 /// Describes each recording, also after one that cannot be read.
 pub(crate) fn run(options: &Info) -> Result<Ending> {
@@ -256,9 +256,8 @@ impl<'a> About<'a> {
         let mut lines = vec![shown(self.path)];
         let mut row =
             |name: &str, text: String| lines.push(format!("  {name:<12} {}", printable(text.as_bytes())));
-        let plural = if file.channels() == 1 { "" } else { "s" };
         let kind = SampleFile::format_name(self.path).unwrap_or_default();
-        row("format", format!("{kind}, {} in {} channel{plural}", file.format(), file.channels()));
+        row("format", format!("{kind}, {} in {}", file.format(), counted(file.channels() as u64, "channel")));
         let rate = file.rate_hz().map_or("an unknown rate".to_owned(), |rate_hz| exact(rate_hz, "S/s"));
         let duration = self.words(file.len_samples());
         row("samples", format!("{}{duration} at {rate}", grouped(file.len_samples())));

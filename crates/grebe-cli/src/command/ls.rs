@@ -12,6 +12,7 @@ use crate::cli::Ls;
 use crate::ending::Ending;
 use crate::interrupt;
 use crate::output::{self, note};
+use crate::units::counted;
 
 pub(crate) fn run(options: &Ls) -> Result<Ending> {
     options.lab.configure();
@@ -103,17 +104,11 @@ fn table(found: &[Found]) -> String {
 /// Name, samples, host, routes.
 fn row(found: &Found) -> [String; 4] {
     let what = &found.what;
-    let plural = if what.channels == 1 { "" } else { "s" };
+    let channels = counted(what.channels.into(), "channel");
     let signal = match what.channels {
         0 => "no samples yet".to_owned(),
-        _ if what.sample_rate_hz == 0.0 => format!("{} channel{plural} of {}", what.channels, what.format),
-        channels => {
-            format!(
-                "{channels} channel{plural} of {} at {}",
-                what.format,
-                Engineering::new(what.sample_rate_hz, "S/s")
-            )
-        }
+        _ if what.sample_rate_hz == 0.0 => format!("{channels} of {}", what.format),
+        _ => format!("{channels} of {} at {}", what.format, Engineering::new(what.sample_rate_hz, "S/s")),
     };
     // The data route of Zenoh is common to all streams, and long.
     let own = format!("zenoh://grebe/data/{}/{}", found.session, found.name);

@@ -20,6 +20,7 @@ use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output::{self, note, out};
 use crate::transfer::{self, Display, Side};
+use crate::units::counted;
 
 pub(crate) fn run(options: &Recv) -> Result<Ending> {
     let (ticket, directory) = places(options)?;
@@ -104,7 +105,7 @@ fn accept(when: Confirm, directory: &Path, prompt: Prompt) -> Arc<Accept> {
         if offered.names.len() > NAMES_SHOWN {
             names += &format!(" and {} more", offered.names.len() - NAMES_SHOWN);
         }
-        let files = if offered.files == 1 { "1 file".into() } else { format!("{} files", offered.files) };
+        let files = counted(offered.files, "file");
         note!("offered: {names} ({files}, {})", transfer::size(offered.bytes));
         let has_hidden = offered.names.iter().any(|name| name.starts_with('.'));
         match when {

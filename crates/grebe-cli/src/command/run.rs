@@ -34,6 +34,7 @@ use crate::cli::{Check, Run};
 use crate::ending::{Ending, Usage};
 use crate::graph::{Progress, WaitsFor, drive, report};
 use crate::output::note;
+use crate::units::counted;
 use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Run) -> Result<Ending> {
@@ -92,9 +93,8 @@ fn load(path: &Path, kinds: &Kinds) -> Result<GraphFile> {
         Err(Error::Mistakes(mistakes)) => {
             // The renderer escapes control characters itself.
             output::say_drawn(&format!("{}\n", mistakes.render(std::io::stderr().is_terminal())));
-            let count = mistakes.iter().len();
-            let plural = if count == 1 { "" } else { "s" };
-            Err(Usage(format!("{} has {count} error{plural}", path.display())).into())
+            let errors = counted(mistakes.iter().len() as u64, "error");
+            Err(Usage(format!("{} has {errors}", path.display())).into())
         }
         other => Ok(other?),
     }

@@ -201,12 +201,11 @@ impl fmt::Display for Losses {
             .into_iter()
             .filter(|(count, ..)| *count > 0)
             .map(|(count, samples, one, rest)| {
-                let many = if count == 1 { "" } else { "s" };
                 let samples = match samples {
                     0 => String::new(),
                     samples => format!(" ({})", counted(samples, "sample")),
                 };
-                format!("{} {one}{many}{samples} {rest}", grouped(count))
+                format!("{}{samples} {rest}", counted(count, one))
             })
             .chain(gap)
             .chain(restart)
@@ -350,7 +349,7 @@ const IS_HANDLED: [&str; 3] = ["recorded_frames", "recorded_samples", "parts"];
 fn handled(stage: &StageSnapshot) -> String {
     let (frames, samples) = counts(stage);
     let parts = stage.own("parts").filter(|&parts| parts > 0);
-    let parts = parts.map(|parts| format!(", {} part{}", grouped(parts), if parts == 1 { "" } else { "s" }));
+    let parts = parts.map(|parts| format!(", {}", counted(parts, "part")));
     format!(
         "{} samples per channel in {} frames{}",
         grouped(samples),
@@ -426,10 +425,9 @@ fn trigger_words(snapshot: &Snapshot) -> Option<String> {
     .filter_map(said)
     .collect();
     let events = counts.get("events").and_then(Value::as_u64).unwrap_or(0);
-    let plural = if events == 1 { "" } else { "s" };
     Some(format!(
-        "trigger: {} event{plural}{}",
-        grouped(events),
+        "trigger: {}{}",
+        counted(events, "event"),
         more.iter().map(|it| format!("; {it}")).collect::<String>()
     ))
 }

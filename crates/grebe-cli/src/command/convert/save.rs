@@ -48,8 +48,7 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
     let files = saved.inspect_err(|error| report_resumable(error, to))?;
     // Annotations of a previous file with this name.
     SampleFile::forget_annotations(files.first().map_or(to, PathBuf::as_path));
-    let (channels, format) = (file.channels(), file.format());
-    let plural = if channels == 1 { "" } else { "s" };
+    let (channels, format) = (counted(file.channels() as u64, "channel"), file.format());
     let first = files.first().map_or(to, PathBuf::as_path);
     let (labels, gaps) = (file.annotations().len(), file.gaps().count());
     let holds_labels = first.extension().is_some_and(|it| it == "sigmf-meta" || it == "sigmf-collection");
@@ -87,7 +86,7 @@ pub(super) fn save(mut file: SampleFile, options: &Convert, to: &Path, origin: O
         before => format!(", the first {} of them before", grouped(before)),
     };
     let samples = counted(samples + zeros, "sample");
-    note!("wrote {samples} of {channels} channel{plural} ({format}) to {}{before}", first.display());
+    note!("wrote {samples} of {channels} ({format}) to {}{before}", first.display());
     Ok(Ending::Good)
 }
 

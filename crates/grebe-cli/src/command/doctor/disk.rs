@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use grebe_recording::{DiskMeasure, WriteMethod, measure_disk};
 use grebe_scope::Engineering;
 use serde_json::json;
@@ -22,7 +22,12 @@ pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Re
     let duration = if size_bytes.is_some() { Duration::MAX } else { DURATION };
     let found = measure_disk(folder, duration, size_bytes.map(|bytes| bytes as u64), &cancel, &mut progress);
     bar.finish_and_clear();
-    let found = found?;
+    let is_full = found.as_ref().is_err_and(grebe_recording::Error::is_full);
+    let found = if is_full {
+        found.context("the measurement did not fit on the disk: free some space, or give a smaller --size")?
+    } else {
+        found?
+    };
     if as_json {
         output::json(&as_values(&found))?;
     } else {
