@@ -1,12 +1,11 @@
 //! Binds objects to their process: a forked child has neither its threads nor its leases.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error;
-use crate::graph::forget_graphs;
 
 /// A value of the process that made it. A forked child cannot reach it, and never drops it: that would free memory
 /// that the parent still reads, or wait for a thread that does not exist.
@@ -78,6 +77,28 @@ impl<T> Drop for Own<T> {
     }
 }
 
+/// Work of this process that the interpreter waits for before it ends.
+pub(crate) struct Alive(Forks);
+
+impl Alive {
+    pub(crate) fn new() -> Self {
+        ALIVE.fetch_add(1, Ordering::AcqRel);
+        Self(Forks::now())
+    }
+
+    pub(crate) fn is_any() -> bool {
+        ALIVE.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if !self.0.is_over() {
+            ALIVE.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// Has the interpreter tell when this process is a forked child.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     let os = py.import("os")?;
@@ -93,7 +114,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn has_forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
-    forget_graphs();
+    ALIVE.store(0, Ordering::Release);
 }
 
 #[cold]
@@ -104,3 +125,4 @@ fn foreign() -> PyErr {
 
 /// How many forks lie between this process and the first that imported the module.
 static FORKS: AtomicU32 = AtomicU32::new(0);
+static ALIVE: AtomicUsize = AtomicUsize::new(0);

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{self, Publisher as Telemetry};
@@ -11,7 +10,7 @@ use grebe_stages::Cancel;
 use pyo3::prelude::*;
 
 use crate::error::{Kind, kind, words};
-use crate::fork::Own;
+use crate::fork::{Alive, Own};
 use crate::job::{LOOK_EVERY, Patience, Teller, watched};
 use crate::opening::log;
 use crate::stage::{Failure, Functions, PythonKind, with_functions};
@@ -32,9 +31,6 @@ struct Started {
     _telemetry: Option<Telemetry>,
     _alive: Alive,
 }
-
-/// Counts the graphs that an interpreter waits for before it ends.
-struct Alive;
 
 /// The normalised text of a graph file. The error lists all mistakes at once.
 #[pyfunction]
@@ -166,33 +162,15 @@ impl Drop for Started {
     }
 }
 
-impl Alive {
-    fn new() -> Self {
-        ALIVE.fetch_add(1, Ordering::AcqRel);
-        Self
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        ALIVE.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// Waits for the ends of the graphs that were stopped or freed: a thread that calls Python as the interpreter ends would
 /// abort the process.
 #[pyfunction]
 pub(crate) fn wait_for_graphs(py: Python<'_>) -> PyResult<()> {
-    while ALIVE.load(Ordering::Acquire) > 0 {
+    while Alive::is_any() {
         py.detach(|| std::thread::sleep(LOOK_AT_END_EVERY));
         py.check_signals()?;
     }
     Ok(())
-}
-
-/// A forked child has none of its parent's threads.
-pub(crate) fn forget_graphs() {
-    ALIVE.store(0, Ordering::Release);
 }
 
 fn parse(text: &str, origin: &str) -> Result<GraphFile, Error> {
@@ -220,6 +198,4 @@ fn error_of(error: Error, failure: &Failure) -> PyErr {
     told
 }
 
-/// Graphs that are being started, run or are being stopped.
-static ALIVE: AtomicUsize = AtomicUsize::new(0);
 const LOOK_AT_END_EVERY: Duration = Duration::from_millis(5);
