@@ -145,7 +145,7 @@ impl RunningGraph {
 
 impl Drop for RunningGraph {
     fn drop(&mut self) {
-        // Whoever frees it has the interpreter, and may be a stage of this very graph.
+        // The thread that frees it has the interpreter, and may run a stage of this very graph.
         if !self.graph.is_foreign()
             && let Some(graph) = self.graph.get_mut().take()
         {

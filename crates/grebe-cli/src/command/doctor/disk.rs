@@ -22,11 +22,12 @@ pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Re
     let duration = if size_bytes.is_some() { Duration::MAX } else { DURATION };
     let found = measure_disk(folder, duration, size_bytes.map(|bytes| bytes as u64), &cancel, &mut progress);
     bar.finish_and_clear();
-    let is_full = found.as_ref().is_err_and(grebe_recording::Error::is_full);
-    let found = if is_full {
-        found.context("the measurement did not fit on the disk: free some space, or give a smaller --size")?
-    } else {
-        found?
+    let found = match found {
+        Err(error) if error.is_full() => {
+            let help = "the measurement did not fit on the disk: free some space, or give a smaller --size";
+            return Err(error).context(help);
+        }
+        found => found?,
     };
     if as_json {
         output::json(&as_values(&found))?;
