@@ -1,6 +1,7 @@
 //! Measures a disk with the write pattern of a recorder.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,9 @@ impl Run {
         let noise = noise();
         let file = end.file().clone();
         let failed = |source| Error::Write { path: file.path().to_owned(), source, good_samples: 0 };
+        if bytes_max == 0 {
+            return Err(failed(io::ErrorKind::StorageFull.into()));
+        }
         let mut taken_bytes = 0;
         while self.began.elapsed() < duration && taken_bytes < bytes_max {
             if cancel.is_cancelled() {
