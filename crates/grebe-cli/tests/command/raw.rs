@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{data, finish, grebe, listening, run, text, until_listening};
+use crate::support::{data, finish, free_port, grebe, listening, run, text, until_listening};
 use grebe::recording::SampleFile;
 
 fn bytes(count: usize) -> Vec<u8> {
@@ -324,8 +324,7 @@ fn errors_say_what_to_do() {
 fn reconnect_waits_for_a_missing_peer() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.sigmf-meta");
-    // A port that was free a moment ago.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("127.0.0.1:{}", free_port());
     let uri = format!("tcp://{address}?format=i16&rate=1k");
     let output =
         finish(grebe(&["record", &uri, file.to_str().unwrap()]).stderr(Stdio::piped()).spawn().unwrap());

@@ -1,7 +1,6 @@
 //! A producer and a recorder with a bridge between them, as commands.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use super::hosts::Hosts;
 use super::table::{Bridge, Index, Listens};
-use crate::support::{finish, grebe, signal, text, wait_until};
+use crate::support::{finish, free_port, grebe, signal, text, wait_until};
 
 /// How both sides of a bridge are started.
 #[derive(Clone, Copy)]
@@ -193,11 +192,6 @@ pub(crate) fn wait_for_samples(file: &Path, samples: u64) {
     wait_until(&format!("nothing comes into {}", file.display()), || {
         SampleFile::open(file).is_ok_and(|file| file.len_samples() >= samples)
     });
-}
-
-/// A free port. Tests of one process get different ones, even if their network namespaces have all ports free.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Running {

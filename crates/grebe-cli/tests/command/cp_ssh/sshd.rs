@@ -1,13 +1,13 @@
 //! A real `sshd` of this user alone, with keys of its own, on a port of the loopback interface.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Killed, grebe};
+use crate::support::{Killed, free_port, grebe};
 
 /// It runs until this is dropped.
 pub(crate) struct Sshd {
@@ -45,8 +45,7 @@ impl Sshd {
                 return Err("ssh-keygen makes no keys".to_owned());
             }
         }
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (port, odd) = (free(), free());
+        let (port, odd) = (free_port(), free_port());
         let server = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nPort {odd}\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPidFile none\nUsePAM no\n\
              StrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n\

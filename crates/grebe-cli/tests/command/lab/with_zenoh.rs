@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Killed, data, example, finish, grebe, run, signal, text, wait_until};
+use crate::support::{Killed, data, example, finish, free_port, grebe, run, signal, text, wait_until};
 
 /// Ends with the test.
 pub(crate) struct Running(Option<Child>, BufReader<ChildStderr>, String);
@@ -288,7 +288,7 @@ fn without_an_end_a_key_is_an_error() {
 #[cfg_attr(not(feature = "zenoh"), ignore = "built without Zenoh")]
 fn all_data_passes_through_a_given_router() {
     let folder = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = format!("127.0.0.1:{}", free_port());
     let config = folder.path().join("router.json5");
     let text_of = format!(
         "{{ mode: 'router', listen: {{ endpoints: ['tcp/{free}'] }}, scouting: {{ multicast: {{ enabled: false }} }} }}"
@@ -344,8 +344,7 @@ impl Site {
                 return None;
             }
         }
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let site = Self { folder, port };
+        let site = Self { folder, port: free_port() };
         site.write("users", "mast:rain\nlook:sun\ndeaf:rain\n");
         // And one who may ask, but not receive.
         let deaf = r#"{ id: "ask", permission: "allow", flows: ["ingress"], key_exprs: ["grebe/**"],

@@ -1,8 +1,8 @@
 //! A radio on another host, by SoapyRemote: our module behind its server.
 
-use crate::support::Killed;
+use crate::support::{Killed, free_port};
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ fn server(bus: &str) -> Option<(Killed, u16)> {
     }
     let began = Instant::now();
     loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new("SoapySDRServer");
         command.arg(format!("--bind=127.0.0.1:{port}")).env("SOAPY_SDR_PLUGIN_PATH", module()?);
         let mut server = start(command.env("DBUS_SYSTEM_BUS_ADDRESS", bus).stdout(Stdio::null()))?;

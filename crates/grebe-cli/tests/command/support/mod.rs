@@ -11,13 +11,33 @@ pub(crate) mod trees;
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, UdpSocket};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// First line of a command that `ssh` started.
 pub(crate) const MARK: &str = "grebe-is-here-5d0b1f7c24e9";
+
+/// A free port that no other test gets, even if network namespaces have all ports free.
+///
+/// It lies below the ports that a system gives to sockets by itself, so that none of these takes it before its user does.
+pub(crate) fn free_port() -> u16 {
+    // The block of ports of this process, taken by its first one.
+    static BLOCK: LazyLock<(UdpSocket, AtomicU16)> = LazyLock::new(|| {
+        let mut blocks = (10_000..30_000).step_by(BLOCK_PORTS);
+        let taken = blocks.find_map(|first| Some((UdpSocket::bind(("127.0.0.1", first)).ok()?, first + 1)));
+        taken.map(|(socket, next)| (socket, next.into())).unwrap()
+    });
+    let mut ports = std::iter::repeat_with(|| BLOCK.1.fetch_add(1, Ordering::Relaxed));
+    ports.find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).unwrap()
+}
+
+/// More than one run of all tests takes.
+const BLOCK_PORTS: usize = 1_000;
 
 /// The path of the command that is tested.
 pub(crate) fn program() -> String {
