@@ -1,6 +1,9 @@
-//! The clocks that all processes of a run share, and the processor cores that a thread runs on.
+//! What all processes of a run share: clocks, processor cores, ports.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
+
+use crate::error::{Error, Result};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod cores {
@@ -83,4 +86,10 @@ pub(crate) fn process_cpu() -> Option<Duration> {
 /// Usage since `before`, if both are known.
 pub(crate) fn since(now: Option<Duration>, before: Option<Duration>) -> Option<Duration> {
     now.zip(before).map(|(now, before)| now.saturating_sub(before))
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
+    Ok(listener.local_addr().map_err(Error::io("find a free port"))?.port())
 }

@@ -15,6 +15,7 @@ use super::options::{LOOPBACK, Options, TransferTask};
 use super::room::Room;
 use crate::error::{Error, Result};
 use crate::peer::{Answer, Peer, on_its_own, wait_for_end_of_input};
+use crate::system::free_port;
 
 /// A program that runs until this is dropped, and is then interrupted, so that it can tidy up.
 pub(super) struct Kept(Peer);
@@ -171,12 +172,6 @@ pub(super) fn find(program: &str) -> Result<PathBuf> {
     let more = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from);
     let mut files = std::env::split_paths(&path).chain(more).map(|folder| folder.join(program));
     files.find(|file| file.is_file()).ok_or_else(|| Error::Failed(format!("{program} is not installed")))
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> Result<u16> {
-    let listener = std::net::TcpListener::bind((LOOPBACK, 0)).map_err(Error::io("find a free port"))?;
-    Ok(listener.local_addr().map_err(Error::io("find a free port"))?.port())
 }
 
 /// Seconds for the file's size by `iperf3` with TCP: no file, no hash, no encryption.

@@ -1,6 +1,5 @@
 //! Runs in turns, and their summary.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::pairs::{Pairs, range};
 use crate::peer::{self, Launcher, Peer};
 use crate::row::{Progress, Row, Tell, digits};
 use crate::runs::Spread;
+use crate::system::free_port;
 
 /// Measures everything that the options name.
 ///
@@ -151,12 +151,6 @@ impl OneRun {
             .machine(Some(machine), "")
             .goal("ratio", ">= 0.9", digits(ratio), ratio >= 0.9)
     }
-}
-
-/// One that was free a moment ago.
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
-    Ok(listener.local_addr().map_err(Error::io("find a free port"))?.port())
 }
 
 /// The same for both techniques: two peers, one connection of TCP, nobody else; all else as Zenoh has it by itself.
