@@ -112,14 +112,19 @@ failed_in() {
   fi
 }
 
+# Of the output of a test, its panic counts: what it printed before may be long.
 failed_tests() {
   awk -v step="$2" '
+    function show(   at) {
+      for (at = panic ? panic : 1; at <= lines && at < (panic ? panic : 1) + 12; at++) print "      " substr(line[at], 1, 1500)
+      lines = panic = 0
+    }
     NR == FNR { if (/^test .+ \.\.\. FAILED$/) { failed[$2] = 1; print "  " step ": " $2 } else if (/^FAILED  ?[^ ]/) print "  " step ": " $2
                 if (/has been running for over/) slow[$2] = 1; else if (/^test .+ \.\.\. /) delete slow[$2]; next }
-    /^test result: |^failures:/ { left = 0 }
-    /^---- .+ ----$/ { left = $2 in failed ? 12 : 0; next }
-    left > 0 && NF   { left -= 1; print "      " substr($0, 1, 300) }
-    END { for (test in slow) print "  " step ": " test " had not ended" }' "$1" "$1"
+    /^test result: |^failures:/ { show(); inside = 0 }
+    /^---- .+ ----$/ { show(); inside = $2 in failed; next }
+    inside && NF     { line[++lines] = $0; if (!panic && / panicked at /) panic = lines }
+    END { show(); for (test in slow) print "  " step ": " test " had not ended" }' "$1" "$1"
 }
 
 # Prints times, skipped and failed steps, and the sum as the last line. Exits with 1 if any failed.
