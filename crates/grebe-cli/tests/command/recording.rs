@@ -256,7 +256,11 @@ fn a_disk_is_measured_and_left_as_it_was() {
     assert!(told["safe_bytes_s"].as_f64().unwrap() > 0.0);
     assert_eq!(told["beyond_caches"], false);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    let output = run(&["doctor", "--disk", "/nowhere/at/all"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("cannot write into /nowhere/at/all"), "{}", text(&output.stderr));
+    for (at, size, status, says) in
+        [("/nowhere/at/all", "1G", 1, "cannot write into /nowhere/at/all"), (at, "0", 2, "a larger --size")]
+    {
+        let output = run(&["doctor", "--disk", at, "--size", size]);
+        assert_eq!(output.status.code(), Some(status));
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
 }

@@ -1,5 +1,6 @@
 use std::fs::File;
 
+use grebe_ring::Cancel;
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
@@ -168,4 +169,13 @@ fn an_observer_gets_every_block_or_learns_of_missing_ones() {
     assert!(left <= disk.pool.chunks() / 2 + 1, "{left}");
     end.file().settle();
     assert_eq!(end.file().good_bytes(), at as u64);
+}
+
+#[test]
+fn a_disk_without_room_is_full_and_not_slow() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let error =
+        measure_disk(folder.path(), Duration::MAX, Some(0), &Cancel::default(), &mut |_, _| ()).unwrap_err();
+    assert!(error.is_full() && error.to_string().contains("no storage space"), "{error}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }

@@ -8,11 +8,14 @@ use grebe_recording::{DiskMeasure, WriteMethod, measure_disk};
 use grebe_scope::Engineering;
 use serde_json::json;
 
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::interrupt;
 use crate::output;
 
 pub(super) fn run(folder: &Path, size_bytes: Option<usize>, as_json: bool) -> Result<Ending> {
+    if size_bytes == Some(0) {
+        return Err(Usage("0 bytes measure nothing: give a larger --size, for example 10G".to_owned()).into());
+    }
     let (cancel, bar) = (interrupt::cancel(), output::bar(None));
     let mut progress = |bytes: u64, time: Duration| {
         let rate = Engineering::new(bytes as f64 / time.as_secs_f64(), "B/s");
