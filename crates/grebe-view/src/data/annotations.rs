@@ -50,9 +50,16 @@ pub(crate) struct Annotations {
 }
 
 impl Annotations {
-    pub(super) fn of(said: &[StreamAnnotation]) -> Annotations {
-        let said = said.iter().take(SAID_MAX).cloned().map(Arc::new).collect();
-        Annotations { said, ..Annotations::default() }
+    /// Takes all annotations of a recording, in place of those that it had before.
+    pub(super) fn take_all(&mut self, said: &[StreamAnnotation]) {
+        let kept = said.iter().take(SAID_MAX).filter(|annotation| !self.removed.contains(annotation));
+        if self.said.iter().map(|known| &**known).eq(kept.clone()) {
+            return;
+        }
+        self.said = kept.cloned().map(Arc::new).collect();
+        // Those written into it meanwhile.
+        self.own.retain(|own| !said.contains(own));
+        self.listed = None;
     }
 
     /// Takes annotations of a description, which repeats those of the previous one.
@@ -185,7 +192,8 @@ mod tests {
 
     #[test]
     fn what_people_change_stays_changed_also_where_the_stream_says_it_again() {
-        let mut all = Annotations::of(&[note(10, "a"), note(30, "b")]);
+        let mut all = Annotations::default();
+        all.take_all(&[note(10, "a"), note(30, "b")]);
         all.edit(&AnnotationEdit::Add(note(20, "mine")));
         all.edit(&AnnotationEdit::Add(note(20, "mine")));
         let edit = AnnotationEdit::Replace { before: note(10, "a"), after: note(10, "renamed") };
@@ -195,10 +203,13 @@ mod tests {
         all.learn(&[note(10, "a"), note(30, "b"), note(40, "c")]);
         assert_eq!(labels(&mut all, "", 0), "renamed mine c");
         assert_eq!(labels(&mut all, "NA re", 0), "renamed");
+        // Of a recording that has some of it now, and a newer one.
+        all.take_all(&[note(10, "renamed"), note(30, "b"), note(40, "c"), note(50, "d")]);
+        assert_eq!((labels(&mut all, "", 0).as_str(), all.own.len()), ("renamed mine c d", 1));
         // An undo.
         all.edit(&edit.undone());
         all.edit(&AnnotationEdit::Add(note(30, "b")));
-        assert_eq!(labels(&mut all, "", 0), "a mine b c");
+        assert_eq!(labels(&mut all, "", 0), "a mine b c d");
         let within: Vec<_> = all.within(&(12..31)).into_iter().map(|it| it.first_sample_index).collect();
         assert_eq!(within, [10, 20, 30]);
         assert_eq!(all.shown_in(&(16.0..29.0)).len(), 1);
@@ -207,7 +218,8 @@ mod tests {
     #[test]
     fn a_list_has_those_around_a_place() {
         let many: Vec<StreamAnnotation> = (0..1_000).map(|index| note(index * 10, "x")).collect();
-        let mut all = Annotations::of(&many);
+        let mut all = Annotations::default();
+        all.take_all(&many);
         let list = all.list(&AnnotationQuery { words: String::new(), around: 5_000 });
         assert_eq!((list.rows.len(), list.before, list.matching, list.all), (200, 400, 1_000, 1_000));
         assert_eq!(list.rows[100].first_sample_index, 5_000);

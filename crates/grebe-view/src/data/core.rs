@@ -14,7 +14,7 @@ use crate::data::meter::{FlowMeter, TransitMeter};
 use crate::data::picture::{GapMark, Picture, StreamInfo};
 use crate::data::picture_series::Moment;
 use crate::data::recorded;
-use crate::data::recording::Recording;
+use crate::data::recording::{Recording, RecordingOutline};
 use crate::data::viewport::{Viewport, default_span};
 
 /// Keeps the history of one stream within a budget, and answers viewports.
@@ -53,29 +53,31 @@ impl ScopeCore {
     /// # Errors
     /// [`ScopeError::OutOfMemory`].
     pub fn of_recording(recording: Box<dyn Recording>) -> Result<ScopeCore, ScopeError> {
-        let outline = recording.outline();
-        let stream = StreamInfo {
+        let mut core = ScopeCore { streams: 1, is_ended: true, ..ScopeCore::default() };
+        core.take_outline(recording.outline());
+        core.history = Some(recorded::history_for(recording)?);
+        Ok(core)
+    }
+
+    /// Takes what a recording says of its samples, from all of it.
+    fn take_outline(&mut self, outline: &RecordingOutline) {
+        self.stream = Some(StreamInfo {
             channels: outline.channels,
             format: outline.format,
             rate_hz: outline.rate_hz,
             block_samples: 0,
             generator_drops: outline.missing_samples(),
-        };
-        let told = Descriptions::of(&outline.descriptions, &outline.annotations);
-        let history = recorded::history_for(recording)?;
-        Ok(ScopeCore {
-            history: Some(history),
-            stream: Some(stream),
-            told,
-            streams: 1,
-            is_ended: true,
-            ..ScopeCore::default()
-        })
+        });
+        self.told.take_all(&outline.descriptions, &outline.annotations);
     }
 
     /// Checks whether the recording grew or has better summaries. Returns whether pictures would change.
     pub(crate) fn refresh(&mut self) -> bool {
-        self.history.as_mut().is_some_and(|history| history.refresh())
+        let Some(mut history) = self.history.take() else { return false };
+        let (is_changed, outline) = history.refresh();
+        outline.into_iter().for_each(|outline| self.take_outline(outline));
+        self.history = Some(history);
+        is_changed
     }
 
     /// Takes a batch that arrived at `now_ns`. Late and duplicate frames are counted, but not drawn. A restarted

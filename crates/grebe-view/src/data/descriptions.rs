@@ -82,13 +82,13 @@ pub(crate) struct Descriptions {
 }
 
 impl Descriptions {
-    /// The descriptions of a recording, all known from the start.
-    pub(crate) fn of(descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) -> Descriptions {
-        let mut told = Descriptions::default();
-        descriptions.iter().for_each(|description| told.adopt(Arc::clone(description)));
-        told.said = descriptions.iter().cloned().collect();
-        told.annotations = Annotations::of(annotations);
-        told
+    /// Takes all that a recording says, in place of what it said before. Changes of annotations made here stay.
+    pub(crate) fn take_all(&mut self, descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) {
+        *self =
+            Descriptions { annotations: std::mem::take(&mut self.annotations), ..Descriptions::default() };
+        descriptions.iter().for_each(|description| self.adopt(Arc::clone(description)));
+        self.said = descriptions.iter().cloned().collect();
+        self.annotations.take_all(annotations);
     }
 
     /// Takes the description of a batch; the stream has reached `next_index`.

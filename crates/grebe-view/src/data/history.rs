@@ -9,6 +9,7 @@ use crate::data::columns::Extent;
 use crate::data::extract::{Extract, ExtractSamples, WantedExtract};
 use crate::data::picture::Picture;
 use crate::data::picture_series::{Moment, PictureSeries};
+use crate::data::recording::RecordingOutline;
 use crate::data::samples::{self, Kind};
 use crate::data::tracks::Tracks;
 use crate::data::viewport::Viewport;
@@ -46,9 +47,10 @@ pub(crate) trait History: fmt::Debug + Send {
     /// Forgets a viewer.
     fn forget(&mut self, viewer: Viewer);
 
-    /// Checks for samples that were not appended, and for better summaries. Returns whether pictures would change.
-    fn refresh(&mut self) -> bool {
-        false
+    /// Checks for samples that were not appended, and for better summaries. Returns whether pictures would change, and the
+    /// outline of a recording that grew or was cut.
+    fn refresh(&mut self) -> (bool, Option<&RecordingOutline>) {
+        (false, None)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::data::history::{History, IntoExtract, Kept, Viewer};
 use crate::data::lane::LaneId;
 use crate::data::picture::{GapMark, Picture};
 use crate::data::picture_series::Moment;
-use crate::data::recording::{Recording, WantedSamples};
+use crate::data::recording::{Recording, RecordingOutline, WantedSamples};
 use crate::data::samples::{Kind, is_short};
 use crate::data::spectrum::WaterfallView;
 use crate::data::viewport::{SpectrumSettings, Viewport, Window};
@@ -385,7 +385,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
         self.guessed.retain(|it| *it != viewer);
     }
 
-    fn refresh(&mut self) -> bool {
+    fn refresh(&mut self) -> (bool, Option<&RecordingOutline>) {
         let before = self.recording.outline().indices();
         let changed = self.recording.refresh();
         if changed {
@@ -401,7 +401,7 @@ impl<K: Kind + IntoExtract> History for Recorded<K> {
             self.overview = Wide::default();
         }
         // Estimates improve with each picture, until the summary is ready.
-        changed || !self.guessed.is_empty()
+        (changed || !self.guessed.is_empty(), changed.then(|| self.recording.outline()))
     }
 }
 

@@ -108,7 +108,8 @@ impl ViewModel {
             return Cow::Borrowed(extract);
         }
         let annotations: Vec<_> = self.seen.picture.annotations.iter().map(|it| (**it).clone()).collect();
-        let told = Descriptions::of(self.seen.picture.description.as_slice(), &annotations);
+        let mut told = Descriptions::default();
+        told.take_all(self.seen.picture.description.as_slice(), &annotations);
         Cow::Owned(extract.clone().told(&told, &self.seen.picture.newest_header()))
     }
 

@@ -8,6 +8,7 @@ use grebe_frame::SampleFormat;
 use grebe_scope::Quantity;
 use grebe_testing::Rng;
 
+use crate::data::annotations::AnnotationQuery;
 use crate::data::core::ScopeCore;
 use crate::data::history::Viewer;
 use crate::data::lane::{LaneId, LaneMask};
@@ -250,6 +251,12 @@ fn a_recording_that_grows_is_followed_and_one_that_is_cut_is_no_end() {
     assert!(core.refresh());
     let again = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 3);
     assert_eq!(again.next_index, first.next_index);
+    // What it says of the newer samples is known, too.
+    let [(_, early), (latest, late)] = [cut.next_index, first.next_index].map(fake::said_at);
+    assert_eq!((&first.description, &again.description), (&None, &Some(latest)));
+    let whole =
+        Viewport { span: Some(3.0), annotations: Some(AnnotationQuery::default()), ..Viewport::latest(100) };
+    assert_eq!(core.answer(&whole, 3).listed.unwrap().rows, [early, late]);
     check(&again, &channels, 1_000_007, again.grid.samples_per_column() <= 4096.0);
     // Gone: nothing can be read, and nothing panics.
     shared.lock().unwrap().is_gone = true;

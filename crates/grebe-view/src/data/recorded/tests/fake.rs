@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use grebe_frame::SampleFormat;
+use grebe_frame::{Description, SampleFormat, StreamAnnotation};
 
 use super::extremes;
 use crate::data::recording::{
@@ -69,6 +69,13 @@ impl Fake {
     }
 }
 
+/// What it says of the sample where it has grown to.
+pub(in crate::data::recorded) fn said_at(first_sample_index: u64) -> (Arc<Description>, StreamAnnotation) {
+    let centre_frequency_hz = Some(first_sample_index as f64);
+    let description = Description { first_sample_index, centre_frequency_hz, ..Description::default() };
+    (Arc::new(description), StreamAnnotation { first_sample_index, ..StreamAnnotation::default() })
+}
+
 impl<S: Spectra> Recording for Fake<S> {
     fn outline(&self) -> &RecordingOutline {
         &self.outline
@@ -78,6 +85,9 @@ impl<S: Spectra> Recording for Fake<S> {
         let Some(grown) = self.shared.lock().unwrap().grown.take() else { return false };
         let last = self.outline.stretches.last_mut().unwrap();
         last.length_samples = grown - last.position;
+        let (description, annotation) = said_at(last.end_index());
+        self.outline.descriptions.push(description);
+        self.outline.annotations.push(annotation);
         true
     }
 
