@@ -31,7 +31,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use grebe_stages::Uri;
 
 pub(crate) use annotate::Annotate;
-pub(crate) use band::{Cutting, MODES, Sound, TimeFrequencyBox};
+pub(crate) use band::{Cutting, MODES, SPEAKER, Sound, TimeFrequencyBox};
 pub(crate) use bench::{Bench, Results, WhichBench};
 pub(crate) use cp::{Cp, Reporting, Routing, Selection};
 pub(crate) use event::{Conditions, EventKind, EventWords};

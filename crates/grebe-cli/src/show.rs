@@ -13,6 +13,7 @@ mod recording;
 mod ring;
 mod ring_saver;
 pub(crate) mod rings;
+mod speaker;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -266,6 +267,8 @@ impl Shown {
             self.show.remote_annotator.lock().unwrap_or_else(PoisonError::into_inner).take();
         options.annotator = remote_annotator.or_else(|| Some(self.annotator()));
         options.finder.clone_from(&self.show.finder);
+        options.listener.clone_from(&self.show.listener);
+        options.hear = Some(Box::new(|sound| Some(speaker::play(sound))));
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }

@@ -93,7 +93,7 @@ pub use data::{
     finding::{Finder, Finding, FindingNews, FindingSide, FoundEvent, Sought},
     lane::{LaneId, LaneMask, Part},
     link::{AfterEnd, HistoryReader, ScopeLink},
-    listening::{HeardBox, Listener, Listening, ListeningSide, Sound},
+    listening::{HeardBox, Listener, Listening, ListeningSide, Playing, Sound},
     measure::LaneMeasurements,
     picture::{Flow, GapMark, LaneColumns, Picture, StreamInfo},
     recording::{Recording, RecordingOutline, RecordingPower, RecordingSums, Stretch, WantedSamples},

@@ -109,6 +109,8 @@ fn frequency_hz(text: &str) -> Result<f64, String> {
     units::number(text.trim().trim_end_matches("Hz").trim_end()).map_err(wrong)
 }
 
+/// Destination of sound.
+pub(crate) const SPEAKER: &str = "audio:";
 /// Names, help and modulations of `--demodulate`.
 pub(crate) const MODES: [(&str, &str, Modulation); 6] = [
     ("am", "Amplitude modulation; 10 kHz", Modulation::Am),

@@ -10,7 +10,7 @@ use grebe_recording::SampleFile;
 use grebe_stages::{OpenSource, SinkOptions, SourceOptions, Uri, open_file, open_in_step, open_sink};
 
 use super::convert;
-use crate::cli::{Play, Sound, TimeFrequencyBox};
+use crate::cli::{Play, SPEAKER, Sound, TimeFrequencyBox};
 use crate::ending::{Ending, Usage};
 use crate::graph::report::print_graph;
 use crate::graph::{
@@ -166,6 +166,4 @@ fn sink_options(from: &SourceOptions, file: Option<&SampleFile>) -> SinkOptions 
     }
 }
 
-/// Destination of sound.
-const SPEAKER: &str = "audio:";
 const DEMODULATOR: &str = "demodulator";

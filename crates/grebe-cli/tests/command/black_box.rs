@@ -386,9 +386,10 @@ fn a_scope_finds_the_ring_of_its_stream() {
         crate::support::Killed(generator.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let mut recorder = Recorder::start(&stream, folder.path(), &["--ring", "16M"]);
     recorder.wait_until(|parts| !parts.is_empty());
-    let Some(mut scope) =
-        crate::support::screen::in_terminal(&["view", &stream, "--term", "--no-session", "--last", "500ms"])
-    else {
+    let Some(mut scope) = crate::support::screen::in_terminal(
+        &["view", &stream, "--term", "--no-session", "--last", "500ms"],
+        &[],
+    ) else {
         println!("skipped: script, which makes terminals, is not there");
         return;
     };

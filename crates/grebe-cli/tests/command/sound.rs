@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::support::{finish, grebe, text};
+use crate::support::screen::Screen;
+use crate::support::{finish, grebe, text, wait_until};
 use grebe::recording::SampleFile;
 use grebe::stages::sound_library;
 
@@ -146,6 +147,59 @@ fn the_default_device_makes_a_picture() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["sample_rate_hz"], told["channels"].as_array().unwrap().len()), (&48_000.0.into(), 2));
+}
+
+#[test]
+fn a_box_of_the_waterfall_is_heard_in_a_loop_until_it_is_stopped() {
+    if !has_sound() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (config, played) = (devices(folder.path()), folder.path().join("played.raw"));
+    let default = "pcm.!default { type plug slave.pcm played }\n";
+    fs::write(&config, fs::read_to_string(&config).unwrap().replace("pcm.!default { type null }\n", default))
+        .unwrap();
+    let file = folder.path().join("x.sigmf-meta");
+    let path = file.to_str().unwrap();
+    let made = [
+        "sg",
+        "--rate",
+        "48k",
+        "--samples",
+        "48000",
+        "--free-run",
+        "--format",
+        "ci16",
+        "--wave",
+        "qpsk",
+        "--to",
+        path,
+    ];
+    assert_eq!(run(&config, &made).status.code(), Some(0));
+    let boxed = "--box=0.2,0.5,-6.25k,6.25k";
+    let to = ["--demodulate", "fm", "--rate", "16k", "--free-run", "--to", "pipe:?format=f32"];
+    let once = run(&config, &[&["play", path, boxed][..], &to].concat()).stdout;
+    let count = |sample: &[u8; 4]| (f32::from_le_bytes(*sample) * 32_768.0).round_ties_even() as i16;
+    let once: Vec<u8> = once.as_chunks().0.iter().flat_map(|sample| count(sample).to_le_bytes()).collect();
+    assert_eq!(once.len(), 2 * 16_000 * 3 / 10);
+
+    let arguments = ["view", path, "--term", "--no-session", "--waterfall", boxed];
+    let Some(mut screen) = Screen::start_with(&arguments, &[("ALSA_CONFIG_PATH", &config)]) else { return };
+    screen.sees("occupied 99 %");
+    let mut choose = |words: &str| {
+        screen.press(b"\x1b[17~");
+        screen.sees(words);
+        // The seventh line of the list.
+        screen.press(&b"\x1b[B".repeat(6));
+        screen.press(b"\r");
+    };
+    choose("listen to it");
+    wait_until("nothing is heard", || fs::metadata(&played).is_ok_and(|it| it.len() > 3 * once.len() as u64));
+    choose("stop its sound");
+    screen.sees("stopped");
+    let heard = fs::read(&played).unwrap();
+    assert!(heard.chunks(once.len()).all(|it| it == &once[..it.len()]), "{} of {}", heard.len(), once.len());
+    screen.quit();
 }
 
 #[test]

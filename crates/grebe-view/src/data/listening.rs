@@ -29,6 +29,9 @@ pub struct Sound {
     pub missing: String,
 }
 
+/// Sound that is being played. Dropping it ends that.
+pub struct Playing(Box<dyn FnMut() -> Option<String> + Send>);
+
 /// Makes sound of boxes. Clones share one function.
 #[derive(Clone)]
 pub struct Listener {
@@ -82,6 +85,19 @@ impl Listening {
     /// The sound, or one line for a person, once it has ended; then `None` again.
     pub fn take(&self) -> Option<Result<Sound, String>> {
         lock(&self.0).ended.take()
+    }
+}
+
+impl Playing {
+    /// Wraps a function that returns, in one line for a person, why the sound has ended; `None` while it plays. Dropping
+    /// the function ends the sound.
+    pub fn new(ended: impl FnMut() -> Option<String> + Send + 'static) -> Playing {
+        Playing(Box::new(ended))
+    }
+
+    /// Why it has ended.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        (self.0)()
     }
 }
 

@@ -121,8 +121,10 @@ impl ViewModel {
             setting => {
                 self.set(setting, place);
                 let stays = setting.is_many() || setting.is_deed();
-                // A deed may have closed it.
-                self.open.list = self.open.list.and(stays.then_some(OpenList { marked: place, ..list }));
+                // A deed may have closed it, or opened another.
+                if self.open.list.is_some_and(|now| now.setting == setting) {
+                    self.open.list = stays.then_some(OpenList { marked: place, ..list });
+                }
             }
         }
     }

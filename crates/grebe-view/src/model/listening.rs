@@ -6,7 +6,7 @@ use super::open::Entry;
 use super::setting::Setting;
 use super::view_model::ViewModel;
 use super::widget::Widget;
-use crate::data::listening::{HeardBox, Listener};
+use crate::data::listening::{HeardBox, Listener, Playing};
 use crate::data::viewport::Region;
 
 impl ViewModel {
@@ -15,9 +15,10 @@ impl ViewModel {
         self.options.listener.is_some() && self.options.hear.is_some()
     }
 
-    /// Starts to make the sound of the box, or ends that.
+    /// Starts to make the sound of the box; ends one that is being made or played.
     pub(super) fn listen(&mut self) {
-        if self.open.listening.take().is_some() {
+        let (made, played) = (self.open.listening.take(), self.open.playing.take());
+        if made.is_some() || played.is_some() {
             return self.say("stopped".into());
         }
         let Some(listener) = self.options.listener.as_ref().filter(|_| self.options.hear.is_some()) else {
@@ -34,16 +35,22 @@ impl ViewModel {
             Some(listener.listen(HeardBox { channel, samples, low_hz, high_hz, modulation }));
     }
 
-    /// Passes a finished sound on; returns whether there was any.
+    /// Passes a finished sound on, and takes the end of one; returns whether there was any.
     pub(super) fn look_at_sound(&mut self) -> bool {
-        let Some(ended) = self.open.listening.as_ref().and_then(|listening| listening.take()) else {
-            return false;
+        let ended = self.open.playing.as_mut().and_then(Playing::ended);
+        let has_ended = ended.is_some();
+        if let Some(why) = ended {
+            self.open.playing = None;
+            self.say(why);
+        }
+        let Some(made) = self.open.listening.as_ref().and_then(|listening| listening.take()) else {
+            return has_ended;
         };
         self.open.listening = None;
-        match (ended, &self.options.hear) {
+        match (made, &self.options.hear) {
             (Ok(sound), Some(hear)) => {
                 let missing = sound.missing.clone();
-                hear(sound);
+                self.open.playing = hear(sound);
                 if !missing.is_empty() {
                     self.say(missing);
                 }
@@ -81,17 +88,33 @@ impl ViewModel {
     pub(super) fn sound_controls(&self) -> Vec<Widget> {
         let now = self.modulation_entries().into_iter().find(|entry| entry.is_on);
         let Some(name) = now.filter(|_| self.has_sound()).map(|entry| entry.text) else { return Vec::new() };
-        let percent = self.open.listening.as_ref().map(|listening| listening.percent());
-        let words = percent.map_or("listen".into(), |percent| format!("stop, {percent} %"));
+        let words = match (&self.open.listening, &self.open.playing) {
+            (Some(listening), _) => format!("stop, {} %", listening.percent()),
+            (None, Some(_)) => "stop".into(),
+            (None, None) => "listen".into(),
+        };
         vec![
-            Widget::button(words, "play the sound of the box; again: do not", Action::Box(BoxDeed::Listen)),
+            Widget::button(words, "play the sound of the box; again: do not", LISTEN),
             Widget::choice(name, "modulation of the sound", Setting::Modulation),
         ]
     }
+
+    /// The same as lines of the list of the box.
+    pub(super) fn sound_deeds(&self) -> Vec<(String, Action)> {
+        let is_heard = self.open.listening.is_some() || self.open.playing.is_some();
+        let words = if is_heard { "stop its sound" } else { "listen to it" };
+        let now = self.modulation_entries().into_iter().find(|entry| entry.is_on && self.has_sound());
+        let modulation =
+            now.map(|entry| (format!("modulation: {}", entry.text), Action::Choices(Setting::Modulation)));
+        [(words.to_owned(), LISTEN)].into_iter().chain(modulation).collect()
+    }
 }
+
+const LISTEN: Action = Action::Box(BoxDeed::Listen);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -114,7 +137,10 @@ mod tests {
             asks.lock().unwrap().push((heard, side));
             listening
         }));
-        options.hear = Some(Box::new(move |sound| hears.lock().unwrap().push(sound)));
+        options.hear = Some(Box::new(move |sound| {
+            hears.lock().unwrap().push(sound);
+            None
+        }));
         let mut model = ViewModel::new(link, options, crate::png::encode);
         model.request(100);
         feed.ingest(&sine_batch(0, 1, 500, rate_hz)).unwrap();
@@ -150,6 +176,46 @@ mod tests {
         assert_eq!(wanted.modulation, 0);
         model.act(Action::Box(BoxDeed::Listen));
         assert!(!side.is_wanted() && says(&model) == "stopped");
+    }
+
+    #[test]
+    fn a_sound_that_plays_here_ends_by_the_same_key_or_by_itself() {
+        let (mut model, asked, _) = model(1e5);
+        let (broken, plays) = (Arc::<AtomicBool>::default(), Arc::new(()));
+        let (breaks, player) = (broken.clone(), plays.clone());
+        model.options.hear = Some(Box::new(move |_| {
+            let (broken, player) = (broken.clone(), player.clone());
+            Some(Playing::new(move || {
+                let _ = &player;
+                broken.load(Ordering::Relaxed).then(|| "not played: unplugged".into())
+            }))
+        }));
+        let words =
+            |model: &ViewModel| (model.sound_controls()[0].words.clone(), model.sound_deeds()[0].0.clone());
+        let hear = |model: &mut ViewModel| {
+            model.act(LISTEN);
+            asked.lock().unwrap().remove(0).1.end(Ok(Sound::default()));
+            assert!(model.look_at_sound() && !model.look_at_sound());
+            assert_eq!(
+                (words(model), Arc::strong_count(&plays)),
+                (("stop".into(), "stop its sound".into()), 3)
+            );
+        };
+        hear(&mut model);
+        model.act(LISTEN);
+        assert_eq!((says(&model), Arc::strong_count(&plays)), ("stopped", 2));
+        assert_eq!(words(&model), ("listen".into(), "listen to it".into()));
+        hear(&mut model);
+        breaks.store(true, Ordering::Relaxed);
+        assert!(model.look_at_sound() && !model.look_at_sound());
+        assert_eq!((says(&model), Arc::strong_count(&plays)), ("not played: unplugged", 2));
+        // The list of the box leads to that of the modulations.
+        model.act(Action::Choices(Setting::Box));
+        let modulation = model.list_entries().iter().position(|it| it.text == "modulation: CW").unwrap();
+        model.act(Action::Choose(modulation));
+        assert_eq!(model.list().map(|list| list.setting), Some(Setting::Modulation));
+        model.act(Action::Choose(0));
+        assert_eq!((model.list(), model.sound_deeds()[1].0.as_str()), (None, "modulation: AM"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::find_form::FindForm;
 use super::options::Opened;
 use super::setting::Setting;
 use crate::data::finding::{Finding, FoundEvent};
-use crate::data::listening::Listening;
+use crate::data::listening::{Listening, Playing};
 
 /// Open dialogs over the picture, and pending requests.
 #[derive(Default)]
@@ -27,8 +27,9 @@ pub(crate) struct Open {
     pub(crate) found: Option<Found>,
     /// Another source that is being opened: its place in the menu, and the pending result.
     pub(super) opening: Option<(usize, Receiver<Opened>)>,
-    /// The sound of the box that is being made, and the chosen modulation.
+    /// The sound of the box that is being made, the one that plays here, and the chosen modulation.
     pub(super) listening: Option<Listening>,
+    pub(super) playing: Option<Playing>,
     pub(super) modulation: Option<usize>,
     /// State of the annotations: their table, the selected one.
     pub(crate) annotations: OpenAnnotations,

@@ -15,7 +15,7 @@ use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
-use crate::data::listening::{Listener, Sound};
+use crate::data::listening::{Listener, Playing, Sound};
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Detector;
 
@@ -111,8 +111,8 @@ pub struct ViewOptions {
     pub finder: Option<Finder>,
     /// Makes sound of boxes on the waterfall, if possible.
     pub listener: Option<Listener>,
-    /// Plays finished sounds.
-    pub hear: Option<Box<dyn Fn(Sound) + Send>>,
+    /// Plays finished sounds, in a loop until the result is dropped; `None`: somebody else plays and ends it.
+    pub hear: Option<Box<dyn Fn(Sound) -> Option<Playing> + Send>>,
     /// Controls the generator of the stream; `None` if there is none.
     pub generator: Option<GeneratorRemote>,
     /// Tunes the receiver of the stream; `None` if there is none.

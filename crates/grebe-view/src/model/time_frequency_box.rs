@@ -182,14 +182,19 @@ impl ViewModel {
 
     /// The box's commands, for lists and buttons.
     pub(super) fn box_entries(&self) -> Vec<Entry> {
-        DEEDS.map(|(words, _)| Entry { text: words.into(), is_on: false }).to_vec()
+        self.box_deeds().into_iter().map(|(text, _)| Entry { text, is_on: false }).collect()
     }
 
     pub(super) fn choose_box(&mut self, place: usize) {
-        if let Some((_, deed)) = DEEDS.get(place) {
+        if let Some((_, action)) = self.box_deeds().get(place) {
             self.open.list = None;
-            self.act(Action::Box(*deed));
+            self.act(*action);
         }
+    }
+
+    fn box_deeds(&self) -> Vec<(String, Action)> {
+        let deed = |(words, deed): (&str, BoxDeed)| (words.to_owned(), Action::Box(deed));
+        DEEDS.map(deed).into_iter().chain(self.sound_deeds()).collect()
     }
 
     pub(super) fn act_on_box(&mut self, deed: BoxDeed) {
@@ -226,12 +231,11 @@ fn quoted(path: &str) -> String {
 /// Columns of the box's numbers; the first has a title of its own.
 pub(crate) const BOX_COLUMNS: [&str; 9] =
     ["duration", "centre", "bandwidth", "power", "peak", "at", "SNR", "occupied 99 %", "cut by"];
-const DEEDS: [(&str, BoxDeed); 7] = [
+const DEEDS: [(&str, BoxDeed); 6] = [
     ("new, between the cursors and markers", BoxDeed::BetweenMarks),
     ("snap to the burst under it", BoxDeed::Snap),
     ("annotate it  (F2)", BoxDeed::Annotate),
     ("cut it into a recording", BoxDeed::Cut),
-    ("listen to it", BoxDeed::Listen),
     ("find the like", BoxDeed::FindLike),
     ("remove it  (esc)", BoxDeed::Remove),
 ];

@@ -340,7 +340,10 @@ fn options(greeting: &Greeting, offer: &ScopeOffer, right: Right, shared: &Arc<S
     options.finder = offer.finder.clone().map(|finder| unhurried(finder, Arc::clone(shared)));
     options.listener = offer.listener.clone().map(|listener| unhurried_sound(listener, Arc::clone(shared)));
     let heard = Arc::clone(shared);
-    options.hear = Some(Box::new(move |sound| *lock(&heard.sound) = Some(sound)));
+    options.hear = Some(Box::new(move |sound| {
+        *lock(&heard.sound) = Some(sound);
+        None
+    }));
     let files = Arc::clone(shared);
     options.store = Some(Box::new(move |name, content| {
         if content.len() > FILE_BYTES_MAX {

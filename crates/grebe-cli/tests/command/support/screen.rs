@@ -17,7 +17,12 @@ pub(crate) struct Screen {
 impl Screen {
     /// `None`, with a message, if no program can make terminals.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
-        let Some(mut child) = in_terminal(arguments) else {
+        Self::start_with(arguments, &[])
+    }
+
+    /// The same with these variables of the environment.
+    pub(crate) fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Option<Self> {
+        let Some(mut child) = in_terminal(arguments, environment) else {
             println!("skipped: script, which makes terminals, is not there");
             return None;
         };
@@ -61,6 +66,10 @@ impl Screen {
         self.rows.lock().unwrap().0.iter().map(|row| String::from_iter(row) + "\n").collect()
     }
 
+    pub(crate) fn press(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).unwrap();
+    }
+
     /// Ends it by its key, which takes a few seconds at most.
     pub(crate) fn quit(&mut self) {
         self.end_by(b"q");
@@ -68,7 +77,7 @@ impl Screen {
 
     /// Ends it by these keys; its exit status.
     pub(crate) fn end_by(&mut self, keys: &[u8]) -> Option<i32> {
-        self.keys.write_all(keys).unwrap();
+        self.press(keys);
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -81,12 +90,13 @@ impl Screen {
 }
 
 /// Starts the command in a terminal of 200 by 40; `None` if no program can make terminals.
-pub(crate) fn in_terminal(arguments: &[&str]) -> Option<Child> {
+pub(crate) fn in_terminal(arguments: &[&str], environment: &[(&str, &str)]) -> Option<Child> {
     let program = program();
     let words = [&[program.as_str()], arguments].concat();
     let command = format!("stty rows 40 cols 200; exec {}", shlex::try_join(words).unwrap());
     let mut script = Command::new("script");
     script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm-256color");
+    script.envs(environment.iter().copied());
     script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()
 }
 
