@@ -156,6 +156,19 @@ impl<W: Writer> Kept<W> {
         }
     }
 
+    /// The same for a recording that changed. One that only `grows` lets its maker continue, which sees that.
+    pub(super) fn follow(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64, grows: bool) {
+        if !grows || self.state() != SummaryState::Making {
+            self.find_or_make(path, file, least_bytes);
+        } else if file.is_whole()
+            && let Some((summary, _)) = find::<W>(path, file)
+        {
+            // Its recorder has made one.
+            self.stop();
+            *self.shared.now() = Now { summary: Some(Arc::new(summary)), ..Now::default() };
+        }
+    }
+
     /// Makes a summary in a thread.
     pub(super) fn make(&mut self, path: &Path) {
         self.stop();

@@ -38,9 +38,9 @@ use crate::sample_file::SampleFile;
 pub struct SummarizedFile {
     path: PathBuf,
     file: SampleFile,
-    /// Size of the data at the last check, and of the file that opens them.
+    /// Size of the data at the last check, of the file that opens them, and of the annotations beside it.
     size: Size,
-    named: Size,
+    named: [Size; 2],
     extremes: Kept<SummaryWriter>,
     /// `None` until requested.
     spectra: Option<Kept<SpectraWriter>>,
@@ -197,7 +197,7 @@ impl SummarizedFile {
         self.extremes.state()
     }
 
-    /// Looks whether the recording changed; whether it did. Cheap enough for twice a second.
+    /// Looks whether the recording changed, or what it says of its samples; whether it did. Cheap enough for twice a second.
     pub fn refresh(&mut self) -> bool {
         let named = named(&self.path);
         if (self.file.data_size(), named) == (self.size, self.named) {
@@ -208,20 +208,16 @@ impl SummarizedFile {
         self.named = named;
         let size = file.data_size();
         let is_closed_now = file.is_whole() != self.file.is_whole();
-        if size == self.size && file.len_samples() == self.file.len_samples() && !is_closed_now {
-            return false;
-        }
+        let has_same_samples = size == self.size && file.len_samples() == self.file.len_samples();
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
-        // A maker sees that the recording grew.
-        if !grows || self.extremes.state() != SummaryState::Making {
-            self.extremes.find_or_make(&self.path, &mut self.file, self.least_bytes);
-        }
-        if let Some(spectra) = &mut self.spectra
-            && (!grows || spectra.state() != SummaryState::Making)
-        {
-            spectra.find_or_make(&self.path, &mut self.file, self.least_bytes);
+        // Else it says something else of them.
+        if !has_same_samples || is_closed_now {
+            self.extremes.follow(&self.path, &mut self.file, self.least_bytes, grows);
+            if let Some(spectra) = &mut self.spectra {
+                spectra.follow(&self.path, &mut self.file, self.least_bytes, grows);
+            }
         }
         true
     }
@@ -252,6 +248,7 @@ impl SummarizedFile {
     }
 }
 
-fn named(path: &Path) -> Size {
-    fs::metadata(path).map_or((0, None), |file| (file.len(), file.modified().ok()))
+fn named(path: &Path) -> [Size; 2] {
+    let size = |path: &Path| fs::metadata(path).map_or((0, None), |file| (file.len(), file.modified().ok()));
+    [size(path), size(&crate::sigmf::annotations_beside(path))]
 }

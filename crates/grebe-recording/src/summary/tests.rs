@@ -448,3 +448,29 @@ fn a_summary_that_comes_too_late_is_given_up_and_leaves_nothing() {
     writer.finish().unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "what is small needs none");
 }
+
+#[test]
+fn a_viewer_takes_the_recorders_summary_at_once_and_learns_what_is_added_later() {
+    use crate::{Annotation, AnnotationEdit, SampleFile, SigmfSettings, SigmfWriter};
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let path = folder.path().join("x.sigmf-meta");
+    let settings = SigmfSettings { sample_rate_hz: 1e6, buffer_bytes: 256 << 20, ..SigmfSettings::default() };
+    let mut writer = SigmfWriter::create(&path, &settings).unwrap();
+    let (samples, blocks) = (vec![1_i16; 1 << 20], 24);
+    (0..blocks).for_each(|block| writer.write(block << 20, &[&samples]).unwrap());
+    writer.flush().unwrap();
+    let mut recording = SummarizedFile::open_part(&path).unwrap();
+    assert_eq!(recording.state(), SummaryState::Making);
+    writer.finish().unwrap();
+    assert!(recording.refresh() && !recording.refresh());
+    assert_eq!((recording.state(), recording.known_samples()), (SummaryState::Whole, blocks << 20));
+    // In its metadata, and beside a file that has none.
+    let plain = folder.path().join("y.i16");
+    fs::write(&plain, [0; 64]).unwrap();
+    for (path, mut recording) in [(&path, recording), (&plain, SummarizedFile::open(&plain).unwrap())] {
+        let annotation = Annotation { position: 5, length_samples: 9, fields: serde_json::Map::new() };
+        SampleFile::edit_annotations(path, &[AnnotationEdit::Add(annotation)]).unwrap();
+        assert!(recording.refresh() && !recording.refresh());
+        assert_eq!(recording.file().annotations().len(), 1);
+    }
+}
