@@ -397,6 +397,29 @@ def modulated(path):
     path.write_text(json.dumps({"global": stated, "captures": [{"core:sample_start": 0}], "annotations": []}))
 
 
+def listen_live(browser, grebe):
+    server = Server(grebe, sources=("synth:noise?rate=96k&format=ci16",))
+    page = browser.page(1280, 720)
+    page.go(server.link + "&span=2&show.waterfall=true")
+    page.wait(WATERFALL, "the waterfall of a stream")
+    page.run(HEAR)
+    draw_box(page, (0.4, 0.3), (0.6, 0.7))
+    page.wait("[...root.querySelectorAll('.pane.waterfall button')].some((it) => it.textContent === 'live')", "its buttons")
+    page.click("live")
+    rate, seconds = page.wait("heard.length > 20 && [heard[0].sampleRate, heard.reduce((sum, it) => sum + it.duration, 0)]", "two seconds of live sound")
+    check(f"a band is heard live: {seconds:.1f} s at {rate:.0f} S/s", 2 <= seconds < 60 and rate in (8000, 12000, 16000, 24000, 32000, 48000))
+    loudest = page.run("Math.max(...heard.at(-1).getChannelData(0))")
+    said = page.run("""[...root.querySelectorAll(".player:not([hidden]) > :is(button, input):not([hidden])")].map((it) => it.ariaLabel ?? it.textContent)""")
+    check(f"... as loud as {loudest:.3f}, with {', '.join(said)}", loudest > 0.001 and said == ["volume"])
+    page.screenshot(KEPT / "page-listen-live.png")
+    page.click("stop")
+    page.wait("[...root.querySelectorAll('.pane.waterfall button')].some((it) => it.textContent === 'live')", "the end of it")
+    complaints = page.complaints()
+    check(f"the console has no complaint {complaints or ''}", not complaints)
+    page.close()
+    server.close()
+
+
 def listen(browser, grebe):
     path = KEPT / "modulated.sigmf-meta"
     modulated(path)
@@ -651,6 +674,7 @@ def main():
         source(browser, page, grebe)
         sources(browser, grebe)
         listen(browser, grebe)
+        listen_live(browser, grebe)
         complaints = page.complaints()
         check(f"the console has no complaint {complaints or ''}", not complaints)
         page.close()

@@ -47,7 +47,8 @@ async (messages) => {
       const { picture, number } = session.read(bytesOf(message.bytes));
       same(`message ${at}: number`, number, at + 1);
       if (message.picture) same(`message ${at}`, sorted(seen.picture(picture)), sorted(message.picture));
-      if (message.sound) same(`sound of message ${at}`, { rate: session.extras().sound?.rate, samples: Array.from(session.extras().sound?.samples ?? [], (it) => it * 32768) }, sorted(message.sound));
+      const { isLive, rate, samples } = session.extras().sound ?? {};
+      if (message.sound) same(`sound of message ${at}`, { isLive, rate, samples: Array.from(samples ?? [], (it) => it * 32768) }, sorted(message.sound));
       if (message.items) same(`items of message ${at}`, sorted(seen.items(session.extras())), sorted(message.items));
     } catch (error) {
       failed.push(`message ${at}: ${error.stack}`);

@@ -1,9 +1,6 @@
 //! What all processes of a run share: clocks, processor cores, ports.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
-
-use crate::error::{Error, Result};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod cores {
@@ -89,7 +86,10 @@ pub(crate) fn since(now: Option<Duration>, before: Option<Duration>) -> Option<D
 }
 
 /// A port that was free a moment ago.
-pub(crate) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::io("find a free port"))?;
+#[cfg(feature = "developer")]
+pub(crate) fn free_port() -> crate::error::Result<u16> {
+    use crate::error::Error;
+    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+    let listener = listener.map_err(Error::io("find a free port"))?;
     Ok(listener.local_addr().map_err(Error::io("find a free port"))?.port())
 }

@@ -5,6 +5,7 @@ mod export;
 mod failure;
 mod files;
 mod finder;
+mod follower;
 mod held;
 mod incoming;
 mod listener;
@@ -268,7 +269,11 @@ impl Shown {
         options.annotator = remote_annotator.or_else(|| Some(self.annotator()));
         options.finder.clone_from(&self.show.finder);
         options.listener.clone_from(&self.show.listener);
-        options.hear = Some(Box::new(|sound| Some(speaker::play(sound))));
+        options.hear = Some(Box::new(|sound| Some(speaker::repeat(sound))));
+        if self.show.listener.as_ref().is_some_and(Listener::has_live) {
+            let link = self.link.clone();
+            options.hear_live = Some(Box::new(move |heard| Some(speaker::play_live(&link, &heard))));
+        }
         if let Some(opener) = opener {
             options.open = Some(Box::new(move |path| opener.open(path, &first)));
         }

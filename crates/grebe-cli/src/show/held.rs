@@ -179,7 +179,7 @@ const NICE: i32 = 15;
 /// For one channel of 16 bits, the share of a second-level cache.
 pub(super) const BLOCK_SAMPLES: u64 = 64 << 10;
 /// Samples of all channels that a scope copies at once: tens of microseconds, far less than its queue holds.
-const LENT_VALUES: u64 = 128 << 10;
+pub(super) const LENT_VALUES: u64 = 128 << 10;
 /// Maximum copy rate: a twentieth of a processor's.
 const LENT_VALUES_PER_S: f64 = 400e6;
 const FRAME_BYTES: usize = 60 << 10;

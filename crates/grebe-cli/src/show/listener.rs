@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use grebe_flow::{Kind as _, Site, StageBench};
+use grebe_flow::{Kind as _, Site, Stage, StageBench};
 use grebe_frame::{Batch, BatchPool, Header};
 use grebe_process::Demodulate;
 use grebe_recording::{Block, SampleFile, ring_parts};
 use grebe_scope::Engineering;
 use grebe_view::{HeardBox, Listener, Listening, ListeningSide, ScopeLink, Sound};
 
-use super::RingSaver;
 use super::held::{BLOCK_SAMPLES, Frames, Held, lend, lower_priority, parts_of, ring_of, within};
+use super::{RingSaver, speaker};
 use crate::cli::MODES;
 use crate::search::Signal;
 
@@ -24,7 +24,11 @@ impl Held {
     pub(crate) fn listener(self) -> Listener {
         let turn = Arc::new(Mutex::new(()));
         let modulations = MODES.map(|(name, _, mode)| (name.to_uppercase(), mode.bandwidth_hz()));
-        Listener::new(modulations.to_vec(), move |heard| {
+        let live = match &self {
+            Self::Stream(link, _) => Some((link.clone(), Arc::new(()))),
+            Self::File(_) | Self::Ring(_) => None,
+        };
+        let listener = Listener::new(modulations.to_vec(), move |heard| {
             let (side, listening) = Listening::begin();
             let (held, turn) = (self.clone(), Arc::clone(&turn));
             let make = move || {
@@ -35,7 +39,13 @@ impl Held {
             // Without a thread, the side reports that nothing came.
             let _ = std::thread::Builder::new().name("grebe-listen".into()).spawn(make);
             listening
-        })
+        });
+        match live {
+            Some((link, turn)) => {
+                listener.with_live(move |heard, tell| speaker::tell_live(&link, &heard, tell, &turn))
+            }
+            None => listener,
+        }
     }
 }
 
@@ -58,15 +68,7 @@ struct SoundMaker<'a> {
 
 impl<'a> SoundMaker<'a> {
     fn new(heard: &'a HeardBox, side: &'a ListeningSide, turn: &'a Mutex<()>) -> Result<Self> {
-        let (name, _, mode) = *MODES.get(heard.modulation).context("unknown modulation")?;
-        let kind = Demodulate::of_band(mode, heard.low_hz, heard.high_hz).at_lowest_rate();
-        let kind = Demodulate { level: true, ..kind };
-        if kind.check().is_err() {
-            let (width, name) = (Engineering::new(heard.high_hz - heard.low_hz, "Hz"), name.to_uppercase());
-            bail!("a box of {width} does not fit {name}: choose another modulation, or another width");
-        }
-        let rate_hz = kind.rate.0;
-        let stage = kind.build(&mut Site::new("demodulator")).map_err(|error| anyhow!("{error}"))?;
+        let (rate_hz, stage) = demodulator(heard)?;
         let stage = StageBench::boxed(stage)?;
         let pool = BatchPool::new(POOL_BATCHES, 2 * BATCH_BYTES);
         let (range, first, samples) = (0..0, None, Vec::new());
@@ -88,7 +90,8 @@ impl<'a> SoundMaker<'a> {
         let made = self.stage.end().map_err(why)?;
         self.hear(&made)?;
         ensure!(self.taken > 0, "no single samples of the box are held any more");
-        Ok(Sound { rate_hz: self.rate_hz as u32, missing: self.missing(rate_hz), samples: self.samples })
+        let missing = self.missing(rate_hz);
+        Ok(Sound { rate_hz: self.rate_hz as u32, samples: self.samples, missing, is_live: false })
     }
 
     /// Limits the box to its audible part, and returns that.
@@ -197,7 +200,7 @@ impl<'a> SoundMaker<'a> {
             let place = header.first_sample_index.saturating_sub(first) as usize;
             self.samples.resize(place.max(self.samples.len()), 0);
             let sound = frame.channel::<f32>(0)?;
-            self.samples.extend(sound.iter().map(|it| (it * FULL_SCALE).round_ties_even() as i16));
+            self.samples.extend(sound.iter().map(|&it| sound_sample(it)));
         }
         Ok(())
     }
@@ -218,6 +221,25 @@ impl<'a> SoundMaker<'a> {
         let lost = (lost > 0).then(|| format!("{} of the box are missing", time(lost)));
         cut.into_iter().chain(lost).collect::<Vec<_>>().join("; ")
     }
+}
+
+/// The stage that makes the sound of a box, and the rate of that.
+pub(super) fn demodulator(heard: &HeardBox) -> Result<(f64, Box<dyn Stage>)> {
+    let (name, _, mode) = *MODES.get(heard.modulation).context("unknown modulation")?;
+    let kind = Demodulate::of_band(mode, heard.low_hz, heard.high_hz).at_lowest_rate();
+    let kind = Demodulate { level: true, ..kind };
+    if kind.check().is_err() {
+        let (width, name) = (Engineering::new(heard.high_hz - heard.low_hz, "Hz"), name.to_uppercase());
+        bail!("a box of {width} does not fit {name}: choose another modulation, or another width");
+    }
+    let rate_hz = kind.rate.0;
+    let stage = kind.build(&mut Site::new("demodulator")).map_err(|error| anyhow!("{error}"))?;
+    Ok((rate_hz, stage))
+}
+
+/// A sample of the stage's as one of a [`Sound`].
+pub(super) fn sound_sample(sample: f32) -> i16 {
+    (sample * FULL_SCALE).round_ties_even() as i16
 }
 
 /// The stage's own words.

@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use crate::support::screen::Screen;
@@ -149,16 +149,30 @@ fn the_default_device_makes_a_picture() {
     assert_eq!((&told["sample_rate_hz"], told["channels"].as_array().unwrap().len()), (&48_000.0.into(), 2));
 }
 
+/// As [`devices`], where `played` is the default device; and its file.
+fn speaker(folder: &Path) -> (String, PathBuf) {
+    let config = devices(folder);
+    let played = "pcm.!default { type plug slave.pcm played }\n";
+    let text = fs::read_to_string(&config).unwrap().replace("pcm.!default { type null }\n", played);
+    fs::write(&config, text).unwrap();
+    (config, folder.join("played.raw"))
+}
+
+/// Takes a line of the list of F6, from 0, which has these words.
+fn choose(screen: &mut Screen, words: &str, line: usize) {
+    screen.press(b"\x1b[17~");
+    screen.sees(words);
+    screen.press(&b"\x1b[B".repeat(line));
+    screen.press(b"\r");
+}
+
 #[test]
 fn a_box_of_the_waterfall_is_heard_in_a_loop_until_it_is_stopped() {
     if !has_sound() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (config, played) = (devices(folder.path()), folder.path().join("played.raw"));
-    let default = "pcm.!default { type plug slave.pcm played }\n";
-    fs::write(&config, fs::read_to_string(&config).unwrap().replace("pcm.!default { type null }\n", default))
-        .unwrap();
+    let (config, played) = speaker(folder.path());
     let file = folder.path().join("x.sigmf-meta");
     let path = file.to_str().unwrap();
     let made = [
@@ -186,19 +200,43 @@ fn a_box_of_the_waterfall_is_heard_in_a_loop_until_it_is_stopped() {
     let arguments = ["view", path, "--term", "--no-session", "--waterfall", boxed];
     let Some(mut screen) = Screen::start_with(&arguments, &[("ALSA_CONFIG_PATH", &config)]) else { return };
     screen.sees("occupied 99 %");
-    let mut choose = |words: &str| {
-        screen.press(b"\x1b[17~");
-        screen.sees(words);
-        // The seventh line of the list.
-        screen.press(&b"\x1b[B".repeat(6));
-        screen.press(b"\r");
-    };
+    let mut choose = |words: &str| choose(&mut screen, words, 6);
     choose("listen to it");
     wait_until("nothing is heard", || fs::metadata(&played).is_ok_and(|it| it.len() > 3 * once.len() as u64));
     choose("stop its sound");
     screen.sees("stopped");
     let heard = fs::read(&played).unwrap();
     assert!(heard.chunks(once.len()).all(|it| it == &once[..it.len()]), "{} of {}", heard.len(), once.len());
+    screen.quit();
+}
+
+#[test]
+fn a_band_of_a_stream_is_heard_live_until_it_is_stopped() {
+    if !has_sound() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (config, played) = speaker(folder.path());
+    let arguments = [
+        "view",
+        "synth:noise?rate=48k&format=ci16",
+        "--term",
+        "--no-session",
+        "--waterfall",
+        "--box=0.2,0.5,-6.25k,6.25k",
+    ];
+    let Some(mut screen) = Screen::start_with(&arguments, &[("ALSA_CONFIG_PATH", &config)]) else { return };
+    screen.sees("occupied 99 %");
+    choose(&mut screen, "from now on", 7);
+    let length = || fs::metadata(&played).map_or(0, |it| it.len());
+    // A second of 8 kS/s.
+    wait_until("nothing is heard", || length() > 32_000);
+    choose(&mut screen, "stop its sound", 6);
+    screen.sees("stopped");
+    let heard = fs::read(&played).unwrap();
+    let samples = heard.as_chunks().0.iter().map(|sample| f32::from_le_bytes(*sample));
+    assert!(samples.clone().all(|it| it.abs() <= 4.0), "samples of f32");
+    assert!(samples.filter(|it| it.abs() > 1e-3).count() > 4_000, "it is noise");
     screen.quit();
 }
 

@@ -212,7 +212,7 @@ impl SummarizedFile {
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
-        // Else it says something else of them.
+        // Otherwise only its metadata changed.
         if !has_same_samples || is_closed_now {
             self.extremes.follow(&self.path, &mut self.file, self.least_bytes, grows);
             if let Some(spectra) = &mut self.spectra {

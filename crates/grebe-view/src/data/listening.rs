@@ -27,6 +27,8 @@ pub struct Sound {
     pub samples: Vec<i16>,
     /// Missing part of the box, in words; empty: nothing.
     pub missing: String,
+    /// Whether it continues the one before: live sound comes in pieces.
+    pub is_live: bool,
 }
 
 /// Sound that is being played. Dropping it ends that.
@@ -38,7 +40,10 @@ pub struct Listener {
     /// Names of the modulations, with their usual bandwidths in hertz.
     pub modulations: Vec<(String, f64)>,
     listen: Arc<dyn Fn(HeardBox) -> Listening + Send + Sync>,
+    listen_live: Option<Arc<ListenLive>>,
 }
+
+type ListenLive = dyn Fn(HeardBox, Box<dyn FnMut(Sound) + Send>) -> Playing + Send + Sync;
 
 /// Sound that is being made. Dropping it ends that.
 pub struct Listening(Arc<Mutex<State>>);
@@ -61,7 +66,27 @@ impl Listener {
         modulations: Vec<(String, f64)>,
         listen: impl Fn(HeardBox) -> Listening + Send + Sync + 'static,
     ) -> Listener {
-        Listener { modulations, listen: Arc::new(listen) }
+        Listener { modulations, listen: Arc::new(listen), listen_live: None }
+    }
+
+    /// With live sound: the function makes the sound of a band from now on, and passes it on in pieces, until its result is
+    /// dropped. The samples of the box do not matter.
+    #[must_use]
+    pub fn with_live(
+        self,
+        listen_live: impl Fn(HeardBox, Box<dyn FnMut(Sound) + Send>) -> Playing + Send + Sync + 'static,
+    ) -> Listener {
+        Listener { listen_live: Some(Arc::new(listen_live)), ..self }
+    }
+
+    /// Whether it makes live sound.
+    pub fn has_live(&self) -> bool {
+        self.listen_live.is_some()
+    }
+
+    /// Starts to make live sound; `None` if it makes none.
+    pub(crate) fn listen_live(&self, heard: HeardBox, take: Box<dyn FnMut(Sound) + Send>) -> Option<Playing> {
+        Some(self.listen_live.as_ref()?(heard, take))
     }
 
     /// Starts to make sound.

@@ -178,8 +178,10 @@ pub(crate) enum BoxDeed {
     Annotate,
     /// Saves it as a recording.
     Cut,
-    /// Plays its sound, or ends the making of it.
+    /// Plays its sound, or ends that.
     Listen,
+    /// Plays the sound of its band from now on, or ends that.
+    ListenLive,
     /// Searches the history for bursts in its band that last about as long.
     FindLike,
     Remove,

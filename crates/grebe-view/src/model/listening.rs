@@ -17,22 +17,51 @@ impl ViewModel {
 
     /// Starts to make the sound of the box; ends one that is being made or played.
     pub(super) fn listen(&mut self) {
-        let (made, played) = (self.open.listening.take(), self.open.playing.take());
-        if made.is_some() || played.is_some() {
-            return self.say("stopped".into());
+        if self.stop_sound() {
+            return;
         }
-        let Some(listener) = self.options.listener.as_ref().filter(|_| self.options.hear.is_some()) else {
+        if !self.has_sound() {
             return self
                 .say("no sound from here: use the page of grebe serve, or grebe play --demodulate".into());
-        };
+        }
+        let heard = self.heard_box();
+        self.open.listening = heard.zip(self.options.listener.as_ref()).map(|(heard, it)| it.listen(heard));
+    }
+
+    /// Plays the sound of the box's band from now on; ends one that is being made or played.
+    pub(super) fn listen_live(&mut self) {
+        if self.stop_sound() {
+            return;
+        }
+        let Some(heard) = self.heard_box() else { return };
+        self.open.playing = self.options.hear_live.as_ref().and_then(|hear_live| hear_live(heard));
+    }
+
+    /// Ends the sound that is being made or played; returns whether there was any.
+    fn stop_sound(&mut self) -> bool {
+        let (made, played) = (self.open.listening.take(), self.open.playing.take());
+        let is_stopped = made.is_some() || played.is_some();
+        if is_stopped {
+            self.say("stopped".into());
+        }
+        is_stopped
+    }
+
+    /// The box with its modulation; says why there is none.
+    fn heard_box(&mut self) -> Option<HeardBox> {
         let (Some([.., low_hz, high_hz]), Some(region), Some(modulation)) =
             (self.box_place(), self.region(), self.modulation())
         else {
-            return self.say("sound needs the sample rate of the stream".into());
+            self.say("sound needs the sample rate of the stream".into());
+            return None;
         };
         let Region { channel, samples, .. } = region;
-        self.open.listening =
-            Some(listener.listen(HeardBox { channel, samples, low_hz, high_hz, modulation }));
+        Some(HeardBox { channel, samples, low_hz, high_hz, modulation })
+    }
+
+    /// Whether the sound of a band can go on with its stream.
+    fn has_live_sound(&self) -> bool {
+        self.options.hear_live.is_some() && !self.seen.picture.is_ended
     }
 
     /// Passes a finished sound on, and takes the end of one; returns whether there was any.
@@ -88,29 +117,45 @@ impl ViewModel {
     pub(super) fn sound_controls(&self) -> Vec<Widget> {
         let now = self.modulation_entries().into_iter().find(|entry| entry.is_on);
         let Some(name) = now.filter(|_| self.has_sound()).map(|entry| entry.text) else { return Vec::new() };
-        let words = match (&self.open.listening, &self.open.playing) {
-            (Some(listening), _) => format!("stop, {} %", listening.percent()),
-            (None, Some(_)) => "stop".into(),
-            (None, None) => "listen".into(),
+        let button = |words: String, title: &str, deed| Widget::button(words, title, Action::Box(deed));
+        let (words, title) = match (&self.open.listening, &self.open.playing) {
+            (Some(listening), _) => (format!("stop, {} %", listening.percent()), STOP),
+            (None, Some(_)) => ("stop".into(), STOP),
+            (None, None) => ("listen".into(), "play the sound of the box"),
         };
-        vec![
-            Widget::button(words, "play the sound of the box; again: do not", LISTEN),
-            Widget::choice(name, "modulation of the sound", Setting::Modulation),
-        ]
+        let mut widgets = vec![button(words, title, BoxDeed::Listen)];
+        if self.has_live_sound() && !self.is_heard() {
+            widgets.push(button(
+                "live".into(),
+                "play the sound of its band from now on",
+                BoxDeed::ListenLive,
+            ));
+        }
+        widgets.push(Widget::choice(name, "modulation of the sound", Setting::Modulation));
+        widgets
     }
 
-    /// The same as lines of the list of the box.
+    /// Entries for the sound in the list of the box.
     pub(super) fn sound_deeds(&self) -> Vec<(String, Action)> {
-        let is_heard = self.open.listening.is_some() || self.open.playing.is_some();
-        let words = if is_heard { "stop its sound" } else { "listen to it" };
+        let entry = |words: &str, deed| (words.to_owned(), Action::Box(deed));
+        let words = if self.is_heard() { "stop its sound" } else { "listen to it" };
+        let mut entries = vec![entry(words, BoxDeed::Listen)];
+        if self.has_live_sound() && !self.is_heard() {
+            entries.push(entry("listen to its band from now on", BoxDeed::ListenLive));
+        }
         let now = self.modulation_entries().into_iter().find(|entry| entry.is_on && self.has_sound());
-        let modulation =
-            now.map(|entry| (format!("modulation: {}", entry.text), Action::Choices(Setting::Modulation)));
-        [(words.to_owned(), LISTEN)].into_iter().chain(modulation).collect()
+        entries.extend(
+            now.map(|entry| (format!("modulation: {}", entry.text), Action::Choices(Setting::Modulation))),
+        );
+        entries
+    }
+
+    fn is_heard(&self) -> bool {
+        self.open.listening.is_some() || self.open.playing.is_some()
     }
 }
 
-const LISTEN: Action = Action::Box(BoxDeed::Listen);
+const STOP: &str = "end the sound";
 
 #[cfg(test)]
 mod tests {
@@ -163,7 +208,12 @@ mod tests {
         side.tell(40);
         assert_eq!(model.sound_controls()[0].words, "stop, 40 %");
         assert!(!model.look_at_sound());
-        let sound = Sound { rate_hz: 8_000, samples: vec![1, -1], missing: "only the first 60 s".into() };
+        let sound = Sound {
+            rate_hz: 8_000,
+            samples: vec![1, -1],
+            missing: "only the first 60 s".into(),
+            is_live: false,
+        };
         side.end(Ok(sound.clone()));
         assert!(model.look_at_sound() && model.open.listening.is_none());
         assert_eq!((heard.lock().unwrap().pop(), says(&model)), (Some(sound), "only the first 60 s"));
@@ -193,7 +243,7 @@ mod tests {
         let words =
             |model: &ViewModel| (model.sound_controls()[0].words.clone(), model.sound_deeds()[0].0.clone());
         let hear = |model: &mut ViewModel| {
-            model.act(LISTEN);
+            model.act(Action::Box(BoxDeed::Listen));
             asked.lock().unwrap().remove(0).1.end(Ok(Sound::default()));
             assert!(model.look_at_sound() && !model.look_at_sound());
             assert_eq!(
@@ -202,7 +252,7 @@ mod tests {
             );
         };
         hear(&mut model);
-        model.act(LISTEN);
+        model.act(Action::Box(BoxDeed::Listen));
         assert_eq!((says(&model), Arc::strong_count(&plays)), ("stopped", 2));
         assert_eq!(words(&model), ("listen".into(), "listen to it".into()));
         hear(&mut model);
@@ -216,6 +266,30 @@ mod tests {
         assert_eq!(model.list().map(|list| list.setting), Some(Setting::Modulation));
         model.act(Action::Choose(0));
         assert_eq!((model.list(), model.sound_deeds()[1].0.as_str()), (None, "modulation: AM"));
+    }
+
+    #[test]
+    fn a_band_is_heard_live_while_its_stream_goes_on() {
+        let (mut model, ..) = model(1e5);
+        let words =
+            |model: &ViewModel| model.sound_controls().into_iter().map(|it| it.words).collect::<Vec<_>>();
+        assert_eq!(words(&model), ["listen", "CW"]);
+        let heard = Arc::<Mutex<Vec<HeardBox>>>::default();
+        let hears = heard.clone();
+        model.options.hear_live = Some(Box::new(move |heard| {
+            hears.lock().unwrap().push(heard);
+            Some(Playing::new(|| None))
+        }));
+        assert_eq!(words(&model), ["listen", "live", "CW"]);
+        model.act(Action::Box(BoxDeed::ListenLive));
+        let HeardBox { channel, low_hz, high_hz, modulation, .. } = heard.lock().unwrap().pop().unwrap();
+        assert_eq!((channel, low_hz, high_hz, modulation), (0, 3e3, 3.6e3, 2));
+        assert!(!model.look_at_sound());
+        assert_eq!(words(&model), ["stop", "CW"]);
+        model.act(Action::Box(BoxDeed::ListenLive));
+        assert_eq!((says(&model), words(&model).len(), heard.lock().unwrap().len()), ("stopped", 3, 0));
+        model.seen.picture.is_ended = true;
+        assert_eq!(words(&model), ["listen", "CW"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::data::extract::Extract;
 use crate::data::finding::Finder;
 use crate::data::lane::LaneMask;
 use crate::data::link::ScopeLink;
-use crate::data::listening::{Listener, Playing, Sound};
+use crate::data::listening::{HeardBox, Listener, Playing, Sound};
 use crate::data::status::SourceStatus;
 use crate::data::viewport::Detector;
 
@@ -113,6 +113,8 @@ pub struct ViewOptions {
     pub listener: Option<Listener>,
     /// Plays finished sounds, in a loop until the result is dropped; `None`: somebody else plays and ends it.
     pub hear: Option<Box<dyn Fn(Sound) -> Option<Playing> + Send>>,
+    /// Plays the sound of a band from now on, until the result is dropped; the samples of the box do not matter.
+    pub hear_live: Option<Box<dyn Fn(HeardBox) -> Option<Playing> + Send>>,
     /// Controls the generator of the stream; `None` if there is none.
     pub generator: Option<GeneratorRemote>,
     /// Tunes the receiver of the stream; `None` if there is none.
@@ -140,6 +142,7 @@ impl ViewOptions {
             finder: None,
             listener: None,
             hear: None,
+            hear_live: None,
             generator: None,
             receiver: None,
             session: None,

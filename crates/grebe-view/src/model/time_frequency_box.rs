@@ -208,6 +208,7 @@ impl ViewModel {
             BoxDeed::Annotate => drop(self.annotate_box()),
             BoxDeed::Cut => self.begin_save(SaveWhat::Box),
             BoxDeed::Listen => self.listen(),
+            BoxDeed::ListenLive => self.listen_live(),
             BoxDeed::FindLike => self.find_like_box(),
         }
     }

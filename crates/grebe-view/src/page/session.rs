@@ -15,7 +15,7 @@ use super::words::Words;
 use crate::data::extract::WantedExtract;
 use crate::data::finding::{Finder, Finding};
 use crate::data::link::{RemoteSide, ScopeLink};
-use crate::data::listening::{Listener, Listening, Sound};
+use crate::data::listening::{HeardBox, Listener, Listening, Playing, Sound};
 use crate::data::status::SourceStatus;
 use crate::model::action::{Action, Step};
 use crate::model::channel::ChannelSetup;
@@ -60,7 +60,7 @@ struct Shared {
     status: Mutex<SourceStatus>,
     /// Saved files that wait to be sent.
     files: Mutex<VecDeque<(String, Vec<u8>)>>,
-    /// A finished sound that waits to be sent.
+    /// A finished sound, or live sound, that waits to be sent.
     sound: Mutex<Option<Sound>>,
     /// Another source, counted from 0, for the page to open.
     goes_to: Mutex<Option<usize>>,
@@ -69,6 +69,21 @@ struct Shared {
     /// Description of the last change to the source.
     changed: Arc<Mutex<Option<String>>>,
     now_ns: Mutex<u64>,
+}
+
+impl Shared {
+    /// Adds a piece of live sound. If the page is too slow for it, the oldest is lost.
+    fn add_live(&self, piece: Sound) {
+        let mut waiting = lock(&self.sound);
+        match &mut *waiting {
+            Some(before) if before.is_live && before.rate_hz == piece.rate_hz => {
+                before.samples.extend(piece.samples);
+                let lost = before.samples.len().saturating_sub(LIVE_SECONDS_MAX * before.rate_hz as usize);
+                before.samples.drain(..lost);
+            }
+            _ => *waiting = Some(piece),
+        }
+    }
 }
 
 impl PageSession {
@@ -151,7 +166,9 @@ impl PageSession {
             return Some(message);
         }
         self.exchange();
-        if let Some(sound) = lock(&self.shared.sound).take() {
+        if self.far.takes_sound()
+            && let Some(sound) = lock(&self.shared.sound).take()
+        {
             self.far.put_sound(sound);
         }
         match self.far.next(now_ns, SourceStatus::default) {
@@ -344,6 +361,9 @@ fn options(greeting: &Greeting, offer: &ScopeOffer, right: Right, shared: &Arc<S
         *lock(&heard.sound) = Some(sound);
         None
     }));
+    if let Some(listener) = offer.listener.clone().filter(Listener::has_live) {
+        options.hear_live = Some(unhurried_live(listener, Arc::clone(shared)));
+    }
     let files = Arc::clone(shared);
     options.store = Some(Box::new(move |name, content| {
         if content.len() > FILE_BYTES_MAX {
@@ -399,6 +419,21 @@ fn unhurried_sound(listener: Listener, shared: Arc<Shared>) -> Listener {
     })
 }
 
+/// The same for live sound.
+fn unhurried_live(
+    listener: Listener,
+    shared: Arc<Shared>,
+) -> Box<dyn Fn(HeardBox) -> Option<Playing> + Send> {
+    let began_ns = Mutex::default();
+    Box::new(move |heard| {
+        if is_soon(&began_ns, &shared) {
+            return Some(Playing::new(|| Some("another sound has just begun".into())));
+        }
+        let to = Arc::clone(&shared);
+        listener.listen_live(heard, Box::new(move |piece| to.add_live(piece)))
+    })
+}
+
 /// Whether the last thread began too recently; if not, another begins now.
 fn is_soon(began_ns: &Mutex<Option<u64>>, shared: &Shared) -> bool {
     let now_ns = *lock(&shared.now_ns);
@@ -446,3 +481,5 @@ const WAKE_NS_MIN: u64 = 1_000_000;
 const THREAD_INTERVAL_NS: u64 = 200_000_000;
 const FILE_INTERVAL_NS: u64 = 1_000_000_000;
 const FILE_BYTES_MAX: usize = 4 << 20;
+/// Live sound that waits for a slow page.
+const LIVE_SECONDS_MAX: usize = 1;

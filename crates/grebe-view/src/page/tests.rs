@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::PageSession;
 use crate::data::feed::ScopeFeed;
 use crate::data::link::ScopeLink;
-use crate::data::listening::{Listener, Listening, Sound};
+use crate::data::listening::{Listener, Listening, Playing, Sound};
 use crate::data::status::SourceStatus;
 use crate::model::generator::GeneratorRemote;
 use crate::model::options::ViewOptions;
@@ -312,14 +312,18 @@ fn a_file_goes_to_the_page_and_none_is_written_here() {
     });
 }
 
+/// A second of sound: many pieces of messages.
+fn noise() -> Sound {
+    let samples = (0..8_000).map(|n: i32| (n * 7_919 % 65_536 - 32_768) as i16).collect();
+    Sound { rate_hz: 8_000, samples, ..Sound::default() }
+}
+
 #[test]
 fn the_sound_of_a_box_goes_to_the_page_and_no_two_begin_at_once() {
     let (mut feed, link) = fed();
     let listener = Listener::new(vec![("AM".into(), 1e4)], |_| {
         let (side, listening) = Listening::begin();
-        // Of many pieces.
-        let samples = (0..8_000).map(|n: i32| (n * 7_919 % 65_536 - 32_768) as i16).collect();
-        side.end(Ok(Sound { rate_hz: 8_000, samples, missing: String::new() }));
+        side.end(Ok(noise()));
         listening
     });
     let view = "box=[100, 9000, 2000.0, 9000.0]";
@@ -334,6 +338,40 @@ fn the_sound_of_a_box_goes_to_the_page_and_no_two_begin_at_once() {
     page.until(&mut feed, "a refusal", |page| {
         page.shown["notice"].as_str().is_some_and(|notice| notice.contains("another sound has just begun"))
     });
+}
+
+#[test]
+fn live_sound_goes_to_the_page_until_it_is_stopped() {
+    let (mut feed, link) = fed();
+    type Tell = Box<dyn FnMut(Sound) + Send>;
+    let (begun, plays) = (Arc::<Mutex<Vec<Tell>>>::default(), Arc::new(()));
+    let (begins, player) = (begun.clone(), plays.clone());
+    let listener =
+        Listener::new(vec![("AM".into(), 1e4)], |_| Listening::begin().1).with_live(move |_, tell| {
+            begins.lock().unwrap().push(tell);
+            let player = player.clone();
+            Playing::new(move || {
+                let _ = &player;
+                None
+            })
+        });
+    let view = "box=[100, 9000, 2000.0, 9000.0]";
+    let mut page = page_of(&link, view, SharedControls::default(), Right::Look, meaning(), Some(listener));
+    page.act(&json!({"size": {"columns": 100, "plot": [800.0, 600.0]}}));
+    page.until(&mut feed, "a picture", |page| page.pictures > 0);
+    page.act(&json!({"act": {"box": "listen_live"}}));
+    let mut tell = begun.lock().unwrap().pop().unwrap();
+    for _ in 0..3 {
+        // Too many come at once: the newest second of them stays.
+        for _ in 0..5 {
+            tell(Sound { is_live: true, ..noise() });
+        }
+        page.is_heard = false;
+        page.until(&mut feed, "a piece", |page| page.is_heard);
+    }
+    assert_eq!(Arc::strong_count(&plays), 3);
+    page.act(&json!({"act": {"box": "listen_live"}}));
+    assert_eq!(Arc::strong_count(&plays), 2);
 }
 
 #[test]

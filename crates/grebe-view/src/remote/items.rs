@@ -124,6 +124,10 @@ impl LatestItems {
         self.found.put(number, news);
     }
 
+    pub(crate) fn takes_sound(&self) -> bool {
+        self.sound.is_none()
+    }
+
     pub(crate) fn put_sound(&mut self, sound: Sound) {
         self.sound = Some(sound);
     }
@@ -161,7 +165,8 @@ impl LatestItems {
             Item::Found if !self.found.is_new() => return None,
             Item::Found => self.found.write(&mut out),
             Item::Sound => {
-                let Sound { rate_hz, samples, .. } = self.sound.take()?;
+                let Sound { rate_hz, samples, is_live, .. } = self.sound.take()?;
+                out.u8(is_live.into());
                 out.varint(rate_hz.into());
                 out.varint(samples.len() as u64);
                 write_values(samples.iter().map(|&it| f32::from(it)), &mut out);

@@ -72,7 +72,7 @@ impl Ours {
 
     /// Adds a sound.
     fn hear(&mut self, sound: Sound) {
-        let expected = json!({ "rate": sound.rate_hz, "samples": sound.samples });
+        let expected = json!({ "isLive": sound.is_live, "rate": sound.rate_hz, "samples": sound.samples });
         self.stock.put_sound(sound);
         self.write_pieces();
         let last = self.messages.len() - 1;
@@ -258,7 +258,9 @@ fn made_up_items(ours: &mut Ours) {
     };
     ours.find(3, news.clone());
     let samples = (0..500).map(|n: i32| (n * n * 37 % 65_536 - 32_768) as i16).collect();
-    ours.hear(Sound { rate_hz: 16_000, samples, missing: String::new() });
+    let sound = Sound { rate_hz: 16_000, samples, ..Sound::default() };
+    ours.hear(sound.clone());
+    ours.hear(Sound { is_live: true, ..sound });
     ours.find(3, FindingNews { events: Vec::new(), ended: Some("20 µs were searched".into()), ..news });
 }
 

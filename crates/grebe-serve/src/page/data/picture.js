@@ -31,7 +31,7 @@
  * @typedef {{number: number, records: number, fraction: number, lanes: (Cells & {lane: LaneId})[]}} Density how often the traces of all triggers passed each cell
  * @typedef {Cells & {answers: number, number: number, points: number}} Xy how often points fell into each cell
  * @typedef {{leftIndex: number, spanSamples: number, lanes: {lane: LaneId, min: Float32Array, max: Float32Array, coverage: Uint8Array}[]}} Overview
- * @typedef {{rate: number, samples: Float32Array}} Sound of a box; full scale: 1
+ * @typedef {{isLive: boolean, rate: number, samples: Float32Array}} Sound of a box, or a piece of live sound; full scale: 1
  *
  * @typedef {object} Picture
  * @property {number} answers the number of the deed that it follows from

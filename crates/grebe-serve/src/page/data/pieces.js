@@ -175,10 +175,11 @@ function readOverview(reader) {
 
 /** @param {ByteReader} reader @returns {Sound} */
 function readSound(reader) {
+  const isLive = reader.u8() !== 0;
   const [rate, count] = [reader.count(SOUND_RATE_MAX), reader.count(SOUND_SAMPLES_MAX)];
   if (rate < SOUND_RATE_MIN || count === 0) throw new BadMessage("a sound that nothing can play");
   const samples = readSamples(reader, count, (reader.u8() & WHOLE) !== 0);
-  return { rate, samples: samples.map((sample) => sample / 32768) };
+  return { isLive, rate, samples: samples.map((sample) => sample / 32768) };
 }
 
 /** @param {ByteReader} reader @returns {import("./picture.js").LaneId} */

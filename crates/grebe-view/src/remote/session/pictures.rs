@@ -44,6 +44,11 @@ impl ViewerSession {
         self.send(out.bytes, now_ns)
     }
 
+    /// Whether the last sound has been sent.
+    pub(crate) fn takes_sound(&self) -> bool {
+        self.stock.takes_sound()
+    }
+
     /// Sends a sound, in pieces.
     pub(crate) fn put_sound(&mut self, sound: Sound) {
         self.stock.put_sound(sound);
