@@ -205,8 +205,9 @@ mod tests {
         graph.connect(follower, tray, QueueOptions::block(1));
         let running = graph.start().unwrap();
         let mut heard = Vec::new();
-        let mut sequence = 100;
+        let (began, mut sequence) = (Instant::now(), 100);
         while heard.len() < 60_000 {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} samples", heard.len());
             // The scope answers between its batches.
             scope.idle();
             if sequence < 140 && heard.len() >= 30_000 {

@@ -44,17 +44,23 @@ pub(super) fn tell_live(
     tell: Box<dyn FnMut(Sound) + Send>,
     turn: &Arc<()>,
 ) -> Playing {
-    playing(|| {
-        let teller = Teller { tell, samples: Vec::new(), _turn: Arc::clone(turn) };
-        // One more has it: the source itself.
-        let others = Arc::strong_count(turn) - 2;
-        ensure!(others < LIVE_MAX, "{LIVE_MAX} others listen live to this source");
-        let (mut graph, follower, demodulator) = live(link, heard, true)?;
-        let teller = graph.add("teller", teller);
-        graph.fuse(follower, demodulator);
-        graph.fuse(demodulator, teller);
-        Ok(graph.start()?)
-    })
+    playing(|| start_to_tell(link, heard, tell, turn))
+}
+
+fn start_to_tell(
+    link: &ScopeLink,
+    heard: &HeardBox,
+    tell: Box<dyn FnMut(Sound) + Send>,
+    turn: &Arc<()>,
+) -> Result<Running> {
+    let teller = Teller { tell, samples: Vec::new(), _turn: Arc::clone(turn) };
+    // The source itself is an owner, too.
+    ensure!(Arc::strong_count(turn) - 2 < LIVE_MAX, "{LIVE_MAX} others listen live to this source");
+    let (mut graph, follower, demodulator) = live(link, heard, true)?;
+    let teller = graph.add("teller", teller);
+    graph.fuse(follower, demodulator);
+    graph.fuse(demodulator, teller);
+    Ok(graph.start()?)
 }
 
 /// The graph of live sound without its end.
@@ -155,3 +161,85 @@ const BATCHES_HZ: u32 = 20;
 const PIECES_HZ: u32 = 10;
 /// Live sounds of a source for pages.
 const LIVE_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::TAU;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    use grebe_frame::Complex;
+    use grebe_view::ScopeFeed;
+
+    use super::*;
+    use crate::cli::MODES;
+
+    const RATE_HZ: f64 = 200e3;
+
+    /// A station of FM at 20 kHz with a tone of 1 kHz.
+    fn sample(index: u64) -> Complex<f32> {
+        let turns = |hz: f64| TAU * (hz * index as f64 / RATE_HZ).fract();
+        let angle = turns(20e3) - 2.5 * turns(1e3).cos();
+        Complex::new((0.5 * angle.cos()) as f32, (0.5 * angle.sin()) as f32)
+    }
+
+    fn feed(feed: &mut ScopeFeed, sequence: u64) {
+        let (block, format) = (2_000, SampleFormat::Cf32);
+        let header = Header {
+            sequence,
+            format,
+            channel_count: 1,
+            block_length_samples: block,
+            sample_rate_hz: RATE_HZ,
+            first_sample_index: sequence * u64::from(block),
+            ..Header::default()
+        };
+        let mut batch = BatchPool::new(1, 1 << 16).acquire().unwrap();
+        let indices = header.first_sample_index..;
+        let fill = |_: usize, out: &mut [Complex<f32>]| {
+            out.iter_mut().zip(indices.clone()).for_each(|(out, index)| *out = sample(index));
+        };
+        batch.push(&header, fill).unwrap();
+        feed.ingest(&batch.freeze()).unwrap();
+    }
+
+    #[test]
+    fn a_station_is_told_live_in_pieces_to_a_few_at_once() {
+        let (mut scope, link) = ScopeFeed::new(64 << 20);
+        feed(&mut scope, 0);
+        let modulation = MODES.iter().position(|it| it.0 == "fm").unwrap();
+        let heard = HeardBox { channel: 0, samples: 0..1, low_hz: 10e3, high_hz: 30e3, modulation };
+        let (turn, (pieces, told)) = (Arc::new(()), channel());
+        let start = || {
+            let pieces = pieces.clone();
+            start_to_tell(&link, &heard, Box::new(move |piece| pieces.send(piece).unwrap()), &turn)
+        };
+        let first = start().unwrap();
+        let mut sounds: Vec<i16> = Vec::new();
+        let (began, mut sequence) = (Instant::now(), 1);
+        while sounds.len() < 24_000 {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} samples of sound", sounds.len());
+            // The scope answers between its batches.
+            scope.idle();
+            // No faster than it is heard, which would be a gap.
+            if sequence * 2_000 < 40_000 + sounds.len() as u64 * 200 / 24 {
+                feed(&mut scope, sequence);
+                sequence += 1;
+            }
+            for piece in told.try_iter() {
+                assert_eq!((piece.rate_hz, piece.is_live), (24_000, true));
+                assert!((2_400..4_800).contains(&piece.samples.len()), "{}", piece.samples.len());
+                sounds.extend(piece.samples);
+            }
+            std::thread::yield_now();
+        }
+        let crossings = sounds[4_000..22_000].windows(2).filter(|it| it[0] < 0 && it[1] >= 0).count();
+        assert!((749..=751).contains(&crossings), "{crossings} in 0.75 s of 1 kHz");
+        let others: Vec<_> = (1..LIVE_MAX).map(|_| start().unwrap()).collect();
+        assert_eq!(start().map(drop).unwrap_err().to_string(), "4 others listen live to this source");
+        for running in others.into_iter().chain([first]) {
+            running.stop().unwrap();
+        }
+        start().unwrap().stop().unwrap();
+    }
+}
