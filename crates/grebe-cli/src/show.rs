@@ -1,6 +1,7 @@
 //! Shows streams in a window, in the terminal or as a picture.
 
 mod annotator;
+mod box_sound;
 mod export;
 mod failure;
 mod files;

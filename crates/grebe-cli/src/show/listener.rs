@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use grebe_flow::{Kind as _, Site, Stage, StageBench};
+use grebe_flow::StageBench;
 use grebe_frame::{Batch, BatchPool, Header};
-use grebe_process::Demodulate;
 use grebe_recording::{Block, SampleFile, ring_parts};
 use grebe_scope::Engineering;
 use grebe_view::{HeardBox, Listener, Listening, ListeningSide, ScopeLink, Sound};
 
+use super::box_sound::{demodulator, sound_sample};
 use super::held::{BLOCK_SAMPLES, Frames, Held, lend, lower_priority, parts_of, ring_of, within};
 use super::{RingSaver, speaker};
 use crate::cli::MODES;
@@ -223,32 +223,11 @@ impl<'a> SoundMaker<'a> {
     }
 }
 
-/// The stage that makes the sound of a box, and the rate of that.
-pub(super) fn demodulator(heard: &HeardBox) -> Result<(f64, Box<dyn Stage>)> {
-    let (name, _, mode) = *MODES.get(heard.modulation).context("unknown modulation")?;
-    let kind = Demodulate::of_band(mode, heard.low_hz, heard.high_hz).at_lowest_rate();
-    let kind = Demodulate { level: true, ..kind };
-    if kind.check().is_err() {
-        let (width, name) = (Engineering::new(heard.high_hz - heard.low_hz, "Hz"), name.to_uppercase());
-        bail!("a box of {width} does not fit {name}: choose another modulation, or another width");
-    }
-    let rate_hz = kind.rate.0;
-    let stage = kind.build(&mut Site::new("demodulator")).map_err(|error| anyhow!("{error}"))?;
-    Ok((rate_hz, stage))
-}
-
-/// A sample of the stage's as one of a [`Sound`].
-pub(super) fn sound_sample(sample: f32) -> i16 {
-    (sample * FULL_SCALE).round_ties_even() as i16
-}
-
 /// The stage's own words.
 fn why(error: grebe_flow::Error) -> anyhow::Error {
     anyhow!("{}", anyhow::Error::new(error).root_cause())
 }
 
-/// Of the sound's samples.
-const FULL_SCALE: f32 = 32_768.0;
 const POOL_BATCHES: usize = 4;
 const BATCH_BYTES: usize = 256 << 10;
 

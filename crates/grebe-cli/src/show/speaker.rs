@@ -14,8 +14,8 @@ use grebe_frame::{BatchPool, Header, SampleFormat};
 use grebe_stages::{SinkOptions, open_sink};
 use grebe_view::{HeardBox, Playing, ScopeLink, Sound};
 
+use super::box_sound::{demodulator, sound_sample};
 use super::follower::Follower;
-use super::listener::{demodulator, sound_sample};
 use crate::cli::SPEAKER;
 
 /// Starts to play a sound in a loop.
