@@ -22,7 +22,7 @@ pub(super) fn demodulator(heard: &HeardBox) -> Result<(f64, Box<dyn Stage>)> {
     Ok((rate_hz, stage))
 }
 
-/// A sample of the stage's as one of a [`Sound`].
+/// A sample of its output in 16 bits.
 pub(super) fn sound_sample(sample: f32) -> i16 {
     (sample * FULL_SCALE).round_ties_even() as i16
 }
