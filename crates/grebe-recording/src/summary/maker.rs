@@ -120,6 +120,11 @@ impl<S> Shared<S> {
     fn now(&self) -> MutexGuard<'_, Now<S>> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn end_with(&self, summary: Arc<S>) {
+        let mut now = self.now();
+        (now.summary, now.state) = (Some(summary), SummaryState::Whole);
+    }
 }
 
 impl<W: Writer> Kept<W> {
@@ -160,12 +165,6 @@ impl<W: Writer> Kept<W> {
     pub(super) fn follow(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64, grows: bool) {
         if !grows || self.state() != SummaryState::Making {
             self.find_or_make(path, file, least_bytes);
-        } else if file.is_whole()
-            && let Some((summary, _)) = find::<W>(path, file)
-        {
-            // Its recorder has made one.
-            self.stop();
-            *self.shared.now() = Now { summary: Some(Arc::new(summary)), ..Now::default() };
         }
     }
 
@@ -245,6 +244,14 @@ impl<'a, W: Writer> Maker<'a, W> {
                 let channels: Vec<&[u8]> = self.bytes.chunks_exact(channel_bytes).collect();
                 self.writer.append(&channels).map_err(|error| self.not_kept(&error))?;
                 self.grew = Instant::now();
+            } else if self.look() {
+                self.grew = Instant::now();
+            } else if self.file.is_whole()
+                && let Some((summary, _)) = find::<W>(self.path, &mut self.file)
+            {
+                // Its recorder has made one.
+                self.shared.end_with(Arc::new(summary));
+                return Ok(());
             } else if self.is_at_rest() {
                 return self.finish();
             } else {
@@ -254,15 +261,20 @@ impl<'a, W: Writer> Maker<'a, W> {
         Ok(())
     }
 
-    /// Whether the recording has not grown for a while; takes over new samples.
-    fn is_at_rest(&mut self) -> bool {
-        if let Ok(file) = SampleFile::open(self.path)
-            && file.len_samples() > self.file.len_samples()
+    /// Takes over new samples; returns whether there were any.
+    fn look(&mut self) -> bool {
+        let Ok(file) = SampleFile::open(self.path) else { return false };
+        let before = self.file.len_samples();
+        if file.len_samples() >= before
             && (file.format(), file.channels()) == (self.file.format(), self.file.channels())
         {
             self.file = file;
-            self.grew = Instant::now();
         }
+        self.file.len_samples() > before
+    }
+
+    /// Whether the recording has not grown for a while.
+    fn is_at_rest(&self) -> bool {
         let changed = self.file.data_size().1.and_then(|at| SystemTime::now().duration_since(at).ok());
         changed.is_none_or(|age| age > REST) || self.grew.elapsed() > REST
     }
@@ -273,8 +285,7 @@ impl<'a, W: Writer> Maker<'a, W> {
         let summary = self.writer.finish(stamp);
         let summary =
             summary.map_err(|error| format!("the summary of {} is not kept: {error}", path.display()))?;
-        let mut now = self.shared.now();
-        (now.summary, now.state) = (Some(summary), SummaryState::Whole);
+        self.shared.end_with(summary);
         Ok(())
     }
 

@@ -450,7 +450,7 @@ fn a_summary_that_comes_too_late_is_given_up_and_leaves_nothing() {
 }
 
 #[test]
-fn a_viewer_takes_the_recorders_summary_at_once_and_learns_what_is_added_later() {
+fn a_viewer_takes_the_recorders_summary_and_learns_what_is_added_later() {
     use crate::{Annotation, AnnotationEdit, SampleFile, SigmfSettings, SigmfWriter};
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("x.sigmf-meta");
@@ -462,8 +462,16 @@ fn a_viewer_takes_the_recorders_summary_at_once_and_learns_what_is_added_later()
     let mut recording = SummarizedFile::open_part(&path).unwrap();
     assert_eq!(recording.state(), SummaryState::Making);
     writer.finish().unwrap();
+    // The viewer sees the closed recording before its summary.
+    let (place, aside) = (folder.path().join("x.grebe-summary"), folder.path().join("aside"));
+    fs::rename(&place, &aside).unwrap();
     assert!(recording.refresh() && !recording.refresh());
+    assert_eq!(recording.state(), SummaryState::Making);
+    let written = fs::metadata(&aside).unwrap().modified().unwrap();
+    fs::rename(&aside, &place).unwrap();
+    made(&recording);
     assert_eq!((recording.state(), recording.known_samples()), (SummaryState::Whole, blocks << 20));
+    assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), written, "it is the recorder's");
     // In its metadata, and beside a file that has none.
     let plain = folder.path().join("y.i16");
     fs::write(&plain, [0; 64]).unwrap();
