@@ -24,7 +24,7 @@ use pair::{Ended, Plan, Running, assert_adds_up};
 
 use table::{BRIDGES, Bridge, ELSEWHERE, Index, Listens, for_each};
 
-use crate::support::{grebe, run, text};
+use crate::support::{free_port, grebe, run, text};
 
 #[test]
 fn every_scheme_is_in_the_table_or_tried_elsewhere() {
@@ -163,8 +163,8 @@ fn waiting_ends_after_the_given_time() {
 fn a_foreign_protocol_ends_no_process() {
     for_each(|bridge| {
         for length in [0, 1, 9, 64, 70_000] {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let address = listener.local_addr().unwrap().to_string();
+            let address = format!("127.0.0.1:{}", free_port());
+            let listener = TcpListener::bind(&address).unwrap();
             let answer = || drop(listener.accept().unwrap().0.write_all(&noise(length)));
             let what = format!("{length} bytes at {address}: {} {}", bridge.source, bridge.sink);
             if matches!(bridge.listens, Listens::Source | Listens::Broker) {

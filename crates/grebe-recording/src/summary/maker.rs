@@ -58,6 +58,15 @@ pub(super) trait Writer: Sized + Send + 'static {
     fn known_samples(summary: &Self::Summary) -> u64;
 }
 
+/// How a recording changed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    /// It has at least the samples that it had.
+    pub(super) grows: bool,
+    /// Its recorder has ended, so that it will not change any more.
+    pub(super) is_closed: bool,
+}
+
 /// How far the summary of a recording is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SummaryState {
@@ -146,15 +155,22 @@ impl<W: Writer> Kept<W> {
         self.summary().map_or(0, |summary| W::known_samples(&summary))
     }
 
-    /// Uses the summary of a recording, or makes one; one of fewer bytes than `least_bytes` has none.
-    pub(super) fn find_or_make(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64) {
+    /// Uses the summary of a recording, or makes one; one of fewer bytes than `least_bytes` has none. `is_closed`: as of
+    /// [`Change`].
+    pub(super) fn find_or_make(
+        &mut self,
+        path: &Path,
+        file: &mut SampleFile,
+        least_bytes: u64,
+        is_closed: bool,
+    ) {
         self.stop();
         if file.len_samples() * (file.format().bytes() * file.channels()) as u64 >= least_bytes {
             match find::<W>(path, file) {
                 Some((summary, _)) => {
                     *self.shared.now() = Now { summary: Some(Arc::new(summary)), ..Now::default() };
                 }
-                None => self.make(path),
+                None => self.make(path, is_closed),
             }
         } else {
             *self.shared.now() = Now::default();
@@ -162,14 +178,14 @@ impl<W: Writer> Kept<W> {
     }
 
     /// The same for a recording that changed. One that only `grows` lets its maker continue, which sees that.
-    pub(super) fn follow(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64, grows: bool) {
-        if !grows || self.state() != SummaryState::Making {
-            self.find_or_make(path, file, least_bytes);
+    pub(super) fn follow(&mut self, path: &Path, file: &mut SampleFile, least_bytes: u64, change: Change) {
+        if !change.grows || self.state() != SummaryState::Making {
+            self.find_or_make(path, file, least_bytes, change.is_closed);
         }
     }
 
     /// Makes a summary in a thread.
-    pub(super) fn make(&mut self, path: &Path) {
+    pub(super) fn make(&mut self, path: &Path, is_closed: bool) {
         self.stop();
         let shared = Arc::new(Shared::new(Now { state: SummaryState::Making, ..Now::default() }));
         self.shared = Arc::clone(&shared);
@@ -179,7 +195,7 @@ impl<W: Writer> Kept<W> {
             // programs. Read-ahead threads inherit the priority.
             grebe_flow::idle_disk_priority();
             give_way();
-            if let Err(why) = Maker::<W>::new(&path, &shared).and_then(Maker::run) {
+            if let Err(why) = Maker::<W>::new(&path, &shared, is_closed).and_then(Maker::run) {
                 let mut now = shared.now();
                 *now = Now { state: SummaryState::Failed(why), ..Now::default() };
             }
@@ -221,21 +237,32 @@ struct Maker<'a, W: Writer> {
     writer: W,
     bytes: Vec<u8>,
     grew: Instant,
+    /// Whether its recorder has ended.
+    is_closed: bool,
 }
 
 impl<'a, W: Writer> Maker<'a, W> {
-    fn new(path: &'a Path, shared: &'a Shared<W::Summary>) -> Result<Self, String> {
+    fn new(path: &'a Path, shared: &'a Shared<W::Summary>, is_closed: bool) -> Result<Self, String> {
         let file = SampleFile::open(path).map_err(|error| error.to_string())?;
         let writer: W = create(path, &file)?;
         let mut now = shared.now();
         (now.summary, now.place) = (Some(Arc::clone(writer.summary())), Some(writer.path().to_owned()));
         drop(now);
-        Ok(Self { path, shared, file, writer, bytes: Vec::new(), grew: Instant::now() })
+        Ok(Self { path, shared, file, writer, bytes: Vec::new(), grew: Instant::now(), is_closed })
     }
 
     fn run(mut self) -> Result<(), String> {
         let step = (STEP_BYTES / (self.file.format().bytes() * self.file.channels())).max(1) as u64;
+        let mut looked: Option<Instant> = None;
         while !self.shared.is_over.load(Ordering::Acquire) {
+            // The summary of a recorder comes a moment after its recording is closed.
+            if self.file.is_whole() && looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+                looked = Some(Instant::now());
+                if let Some((summary, _)) = find::<W>(self.path, &mut self.file) {
+                    self.shared.end_with(Arc::new(summary));
+                    return Ok(());
+                }
+            }
             let position = self.writer.samples();
             let length = step.min(self.file.len_samples().saturating_sub(position)) as usize;
             if length > 0 {
@@ -246,13 +273,7 @@ impl<'a, W: Writer> Maker<'a, W> {
                 self.grew = Instant::now();
             } else if self.look() {
                 self.grew = Instant::now();
-            } else if self.file.is_whole()
-                && let Some((summary, _)) = find::<W>(self.path, &mut self.file)
-            {
-                // Its recorder has made one.
-                self.shared.end_with(Arc::new(summary));
-                return Ok(());
-            } else if self.is_at_rest() {
+            } else if self.is_closed || self.is_at_rest() {
                 return self.finish();
             } else {
                 std::thread::sleep(LOOK_EVERY);
@@ -268,6 +289,7 @@ impl<'a, W: Writer> Maker<'a, W> {
         if file.len_samples() >= before
             && (file.format(), file.channels()) == (self.file.format(), self.file.channels())
         {
+            self.is_closed |= self.file.is_being_recorded() && file.is_whole();
             self.file = file;
         }
         self.file.len_samples() > before

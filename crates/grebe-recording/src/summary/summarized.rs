@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::builder::SummaryWriter;
 use super::format::Kind;
-use super::maker::{self, Kept, REST, SMALL_BYTES, SummaryState};
+use super::maker::{self, Change, Kept, REST, SMALL_BYTES, SummaryState};
 use super::nodes::Lanes;
 use super::place;
 use super::reader::Summary;
@@ -100,7 +100,7 @@ impl SummarizedFile {
             spectra: None,
             least_bytes,
         };
-        opened.extremes.find_or_make(&opened.path, &mut opened.file, least_bytes);
+        opened.extremes.find_or_make(&opened.path, &mut opened.file, least_bytes, false);
         Ok(opened)
     }
 
@@ -152,7 +152,7 @@ impl SummarizedFile {
         let summary = self.summary().ok_or(io::ErrorKind::NotFound)?;
         let read = summary.extremes(lane, log2, nodes, out);
         if read.is_err() && self.state() == SummaryState::Whole {
-            self.extremes.make(&self.path);
+            self.extremes.make(&self.path, false);
         }
         read
     }
@@ -207,16 +207,18 @@ impl SummarizedFile {
         let Ok(file) = SampleFile::open(&self.path) else { return false };
         self.named = named;
         let size = file.data_size();
-        let is_closed_now = file.is_whole() != self.file.is_whole();
+        let is_closed = self.file.is_being_recorded() && file.is_whole();
+        let is_as_whole = file.is_whole() == self.file.is_whole();
         let has_same_samples = size == self.size && file.len_samples() == self.file.len_samples();
         let is_same = file.format() == self.file.format() && file.channels() == self.file.channels();
         let grows = is_same && file.len_samples() >= self.file.len_samples() && size.0 >= self.size.0;
         (self.file, self.size) = (file, size);
         // Otherwise only its metadata changed.
-        if !has_same_samples || is_closed_now {
-            self.extremes.follow(&self.path, &mut self.file, self.least_bytes, grows);
+        if !has_same_samples || !is_as_whole {
+            let change = Change { grows, is_closed };
+            self.extremes.follow(&self.path, &mut self.file, self.least_bytes, change);
             if let Some(spectra) = &mut self.spectra {
-                spectra.follow(&self.path, &mut self.file, self.least_bytes, grows);
+                spectra.follow(&self.path, &mut self.file, self.least_bytes, change);
             }
         }
         true
@@ -227,7 +229,7 @@ impl SummarizedFile {
         let (path, file, least_bytes) = (&self.path, &mut self.file, self.least_bytes);
         let spectra = self.spectra.get_or_insert_with(|| {
             let mut spectra = Kept::default();
-            spectra.find_or_make(path, file, least_bytes);
+            spectra.find_or_make(path, file, least_bytes, false);
             spectra
         });
         spectra.summary()
@@ -243,7 +245,7 @@ impl SummarizedFile {
         if let Some(spectra) = &mut self.spectra
             && spectra.state() == SummaryState::Whole
         {
-            spectra.make(&self.path);
+            spectra.make(&self.path, false);
         }
     }
 }
