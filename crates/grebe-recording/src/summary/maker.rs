@@ -272,7 +272,7 @@ impl<'a, W: Writer> Maker<'a, W> {
                 self.writer.append(&channels).map_err(|error| self.not_kept(&error))?;
                 self.grew = Instant::now();
             } else if self.look() {
-                self.grew = Instant::now();
+                continue;
             } else if self.is_closed || self.is_at_rest() {
                 return self.finish();
             } else {
@@ -282,17 +282,19 @@ impl<'a, W: Writer> Maker<'a, W> {
         Ok(())
     }
 
-    /// Takes over new samples; returns whether there were any.
+    /// Takes over new samples, or the end of the recorder; returns whether there was any.
     fn look(&mut self) -> bool {
         let Ok(file) = SampleFile::open(self.path) else { return false };
-        let before = self.file.len_samples();
-        if file.len_samples() >= before
-            && (file.format(), file.channels()) == (self.file.format(), self.file.channels())
-        {
-            self.is_closed |= self.file.is_being_recorded() && file.is_whole();
-            self.file = file;
+        let grows = file.len_samples() > self.file.len_samples();
+        let ends = self.file.is_being_recorded() && file.is_whole();
+        let is_same = (file.format(), file.channels()) == (self.file.format(), self.file.channels());
+        if !is_same || file.len_samples() < self.file.len_samples() || !(grows || ends) {
+            return false;
         }
-        self.file.len_samples() > before
+        self.is_closed |= ends;
+        self.grew = Instant::now();
+        self.file = file;
+        true
     }
 
     /// Whether the recording has not grown for a while.
