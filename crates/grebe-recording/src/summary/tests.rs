@@ -450,7 +450,7 @@ fn a_summary_that_comes_too_late_is_given_up_and_leaves_nothing() {
 }
 
 #[test]
-fn a_viewer_takes_the_recorders_summary_and_learns_what_is_added_later() {
+fn a_viewer_has_the_summary_when_the_recorder_ends_and_learns_what_is_added_later() {
     use crate::{Annotation, AnnotationEdit, SampleFile, SigmfSettings, SigmfWriter};
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("x.sigmf-meta");
