@@ -2,7 +2,8 @@
 
 use grebe_frame::{BatchPool, Header};
 use grebe_view::{
-    Listener, Listening, PageSession, Right, ScopeFeed, ScopeMessage, ScopeOffer, Sound, SourceStatus, greeting,
+    HeardBox, Listener, Listening, PageSession, Playing, Right, ScopeFeed, ScopeMessage, ScopeOffer, Sound,
+    SourceStatus, greeting,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -20,11 +21,22 @@ fuzz_target!(|text: &str| {
     let (view, deeds) = text.split_once('\u{0}').unwrap_or(("", text));
     let hello = format!(r#"{{"hello":{{"protocol":1,"page":{{"view":{view:?}}}}}}}"#);
     let hello = greeting(&hello).or_else(|_| greeting(r#"{"hello":{"protocol":1,"page":{}}}"#)).unwrap();
-    let listener = Listener::new(vec![("AM".into(), 1e4), ("CW".into(), 500.0)], |heard| {
-        assert!(heard.modulation < 2 && heard.low_hz < heard.high_hz && heard.samples.start < heard.samples.end);
+    let check = |heard: &HeardBox| {
+        assert!(
+            heard.modulation < 2 && heard.low_hz < heard.high_hz && heard.samples.start < heard.samples.end
+        );
+    };
+    let sound = || Sound { rate_hz: 8_000, samples: vec![7; 100], ..Sound::default() };
+    let listener = Listener::new(vec![("AM".into(), 1e4), ("CW".into(), 500.0)], move |heard| {
+        check(&heard);
         let (side, listening) = Listening::begin();
-        side.end(Ok(Sound { rate_hz: 8_000, samples: vec![7; 100], missing: String::new() }));
+        side.end(Ok(sound()));
         listening
+    });
+    let listener = listener.with_live(move |heard, mut tell| {
+        check(&heard);
+        (0..30).for_each(|_| tell(Sound { is_live: true, ..sound() }));
+        Playing::new(|| None)
     });
     let offer = ScopeOffer { listener: Some(listener), ..ScopeOffer::default() };
     let mut session = PageSession::new(link, &hello, &offer, Right::Control, 0);
