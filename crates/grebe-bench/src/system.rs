@@ -1,4 +1,4 @@
-//! What all processes of a run share: clocks, processor cores, ports.
+//! Clocks, processor cores and ports of a run, which all its processes share.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What makes sound of a box, finished or live.
+//! The demodulator of a box, for finished and live sound.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use grebe_flow::{Kind as _, Site, Stage};

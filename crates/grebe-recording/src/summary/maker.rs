@@ -184,7 +184,7 @@ impl<W: Writer> Kept<W> {
         }
     }
 
-    /// Makes a summary in a thread.
+    /// Makes a summary in a thread, in place of one that there may be. `is_closed`: unless the recorder makes one.
     pub(super) fn make(&mut self, path: &Path, is_closed: bool) {
         self.stop();
         let shared = Arc::new(Shared::new(Now { state: SummaryState::Making, ..Now::default() }));
@@ -256,7 +256,7 @@ impl<'a, W: Writer> Maker<'a, W> {
         let mut looked: Option<Instant> = None;
         while !self.shared.is_over.load(Ordering::Acquire) {
             // The summary of a recorder comes a moment after its recording is closed.
-            if self.file.is_whole() && looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+            if self.is_closed && looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
                 looked = Some(Instant::now());
                 if let Some((summary, _)) = find::<W>(self.path, &mut self.file) {
                     self.shared.end_with(Arc::new(summary));

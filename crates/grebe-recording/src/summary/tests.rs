@@ -475,3 +475,24 @@ fn a_viewer_has_the_summary_when_the_recorder_ends_and_learns_what_is_added_late
         assert_eq!(recording.file().annotations().len(), 1);
     }
 }
+
+#[test]
+fn a_damaged_summary_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.s16");
+    let samples = 17 << 20;
+    fs::write(&path, bytes_of(SampleFormat::I16, samples, &mut Rng::with_seed(6))).unwrap();
+    made(&SummarizedFile::open(&path).unwrap());
+    let place = folder.path().join("x.s16.grebe-summary");
+    let good = fs::read(&place).unwrap();
+    let mut damaged = good.clone();
+    damaged[good.len() / 2] ^= 1;
+    fs::write(&place, damaged).unwrap();
+    let mut recording = SummarizedFile::open(&path).unwrap();
+    assert_eq!(recording.state(), SummaryState::Whole);
+    let log2 = Summary::level(8).unwrap();
+    recording.extremes(0, log2, 0..samples as u64 >> log2, &mut Vec::new()).unwrap_err();
+    made(&recording);
+    assert!(fs::read(&place).unwrap() == good);
+    recording.extremes(0, log2, 0..samples as u64 >> log2, &mut Vec::new()).unwrap();
+}

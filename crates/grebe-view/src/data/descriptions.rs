@@ -82,7 +82,7 @@ pub(crate) struct Descriptions {
 }
 
 impl Descriptions {
-    /// Takes all that a recording says, in place of what it said before. Changes of annotations made here stay.
+    /// Replaces the descriptions and annotations of a recording. Changes of annotations made here stay.
     pub(crate) fn take_all(&mut self, descriptions: &[Arc<Description>], annotations: &[StreamAnnotation]) {
         *self =
             Descriptions { annotations: std::mem::take(&mut self.annotations), ..Descriptions::default() };

@@ -251,7 +251,7 @@ fn a_recording_that_grows_is_followed_and_one_that_is_cut_is_no_end() {
     assert!(core.refresh());
     let again = core.answer(&Viewport { span: Some(0.01), ..Viewport::latest(100) }, 3);
     assert_eq!(again.next_index, first.next_index);
-    // What it says of the newer samples is known, too.
+    // The newer descriptions and annotations are known, too.
     let [(_, early), (latest, late)] = [cut.next_index, first.next_index].map(fake::said_at);
     assert_eq!((&first.description, &again.description), (&None, &Some(latest)));
     let whole =

@@ -69,7 +69,7 @@ impl Fake {
     }
 }
 
-/// What it says of the sample where it has grown to.
+/// The description and the annotation that begin at the sample where it has grown to.
 pub(in crate::data::recorded) fn said_at(first_sample_index: u64) -> (Arc<Description>, StreamAnnotation) {
     let centre_frequency_hz = Some(first_sample_index as f64);
     let description = Description { first_sample_index, centre_frequency_hz, ..Description::default() };
