@@ -1,12 +1,15 @@
 //! Name and options of a serial port.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
 
 use grebe_process::query::{Pairs, Query, Words};
 
-/// One end of a serial line: `serial:///dev/ttyUSB0?baud=115200&mode=8N1&flow=none&hangup=no&reconnect`.
+/// One end of a serial line: `serial:///dev/ttyUSB0?baud=115200&mode=8N1&flow=none&hangup=no&reconnect`,
+/// `serial://COM3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SerialEnd {
+    /// `/dev/ttyUSB0`; `COM3` on Windows.
     pub(crate) path: PathBuf,
     pub(crate) baud: u32,
     /// 5 to 8.
@@ -15,7 +18,7 @@ pub(crate) struct SerialEnd {
     /// 1 or 2.
     pub(crate) stop_bits: u8,
     pub(crate) flow: Flow,
-    /// Whether closing the port drops DTR.
+    /// Whether closing the port drops DTR. On Windows, where it always does: whether DTR is on at all.
     pub(crate) hangs_up: bool,
     /// Whether to reopen an unplugged port.
     pub(crate) reconnects: bool,
@@ -43,15 +46,11 @@ impl SerialEnd {
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let name = name.strip_prefix("//").unwrap_or(name);
         if name.trim_matches('/').is_empty() {
-            return Err("names no port: write serial:///dev/ttyUSB0; grebe devices lists the ports".into());
+            let example = if cfg!(windows) { "serial:COM3" } else { "serial:///dev/ttyUSB0" };
+            return Err(format!("names no port: write {example}; grebe devices lists the ports"));
         }
-        let path = if name.starts_with('/') || cfg!(windows) {
-            PathBuf::from(name)
-        } else {
-            Path::new("/dev").join(name)
-        };
         Ok(Self {
-            path,
+            path: if cfg!(windows) { windows_path(name) } else { unix_path(name) },
             baud: BAUD,
             data_bits: 8,
             parity: Parity::None,
@@ -97,6 +96,19 @@ impl SerialEnd {
     }
 }
 
+/// A port without a folder is in `/dev`.
+fn unix_path(name: &str) -> PathBuf {
+    if name.starts_with('/') { name.into() } else { format!("/dev/{name}").into() }
+}
+
+/// `COM3`, `com3`, `/COM3` and `\\.\COM3` are one port.
+fn windows_path(name: &str) -> PathBuf {
+    let port = name.trim_start_matches('/').trim_start_matches(r"\\.\").to_ascii_uppercase();
+    let number = port.strip_prefix("COM").unwrap_or_default();
+    let is_port = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if is_port { port.into() } else { name.into() }
+}
+
 /// `8N1`: data bits, parity, stop bits.
 fn mode(text: &str) -> Option<(u8, Parity, u8)> {
     let [data @ b'5'..=b'8', parity, stop @ b'1'..=b'2'] = text.as_bytes() else { return None };
@@ -109,6 +121,12 @@ fn mode(text: &str) -> Option<(u8, Parity, u8)> {
     Some((data - b'0', parity, stop - b'0'))
 }
 
+impl fmt::Display for SerialEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "serial://{}", self.path.display())
+    }
+}
+
 const FLOWS: &Words<Flow> =
     &[("none", Flow::None), ("hardware", Flow::Hardware), ("software", Flow::Software)];
 /// The setting of most boards today. USB boards accept any.
@@ -116,6 +134,7 @@ const BAUD: u32 = 115_200;
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::Uri;
 
     #[test]
@@ -129,6 +148,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_port_of_windows_has_one_name() {
+        for name in ["COM10", "com10", "/COM10", r"\\.\COM10", r"\\.\com10"] {
+            assert_eq!(windows_path(name), PathBuf::from("COM10"));
+        }
+        for name in ["/dev/ttyACM0", "COM", "COMA", r"\\.\CNCA0"] {
+            assert_eq!(windows_path(name), PathBuf::from(name));
+        }
+    }
+
+    #[cfg(unix)]
     #[test]
     fn a_port_may_be_named_shortly() {
         for text in ["serial:ttyACM0", "serial://ttyACM0", "serial:/dev/ttyACM0", "serial:///dev/ttyACM0"] {

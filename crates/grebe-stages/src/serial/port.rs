@@ -12,8 +12,8 @@ use rustix::termios::{
 };
 
 use crate::error::Error;
-use crate::serial::SerialEnd;
 use crate::serial::name::{Flow, Parity};
+use crate::serial::{IN_USE, MISSING, NOT_A_PORT, REFUSED, SerialEnd, check_rate, failed, unplugged};
 
 /// An exclusive port in raw mode, with the settings of its name.
 #[derive(Debug)]
@@ -23,10 +23,8 @@ impl SerialPort {
     /// # Errors
     /// [`Error::Device`]: the port is missing, in use, not a serial port, or refuses a setting.
     pub(crate) fn open(end: &SerialEnd) -> Result<Self, Error> {
-        let failed = |action: &'static str| {
-            let name = format!("serial://{}", end.path.display());
-            move |errno: Errno| Error::Device { action, name, source: errno.into(), advice: advice(errno) }
-        };
+        let failed =
+            |action: &'static str| move |errno: Errno| failed(end, action, errno.into(), advice(errno));
         // Does not wait for a modem.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let port = File::from(open(&end.path, flags, Mode::empty()).map_err(failed("open"))?);
@@ -39,12 +37,7 @@ impl SerialPort {
         let mut settings = tcgetattr(&port).map_err(failed("set"))?;
         set(&mut settings, end).map_err(failed("set"))?;
         tcsetattr(&port, OptionalActions::Now, &settings).map_err(failed("set"))?;
-        let granted = tcgetattr(&port).map_err(failed("set"))?.output_speed();
-        if granted.abs_diff(end.baud) > end.baud / BAUD_ERROR_PARTS {
-            let source = io::Error::other(format!("it supports {granted} baud instead of {}", end.baud));
-            let name = format!("serial://{}", end.path.display());
-            return Err(Error::Device { action: "set", name, source, advice: "" });
-        }
+        check_rate(end, tcgetattr(&port).map_err(failed("set"))?.output_speed())?;
         let flags = fcntl_getfl(&port).map_err(failed("set"))?;
         fcntl_setfl(&port, flags - OFlags::NONBLOCK).map_err(failed("set"))?;
         Ok(Self(port))
@@ -87,13 +80,13 @@ fn set(settings: &mut Termios, end: &SerialEnd) -> rustix::io::Result<()> {
 /// Advice for errors whose system message gives none.
 fn advice(errno: Errno) -> &'static str {
     match errno {
-        Errno::NOENT | Errno::NXIO | Errno::NODEV => "; is it plugged in? grebe devices lists the ports",
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => MISSING,
         Errno::ACCESS | Errno::PERM => {
             "; allow yourself serial ports (sudo usermod -aG dialout $USER) and log in again"
         }
-        Errno::BUSY | Errno::WOULDBLOCK => "; another program has it open: end that one first",
-        Errno::NOTTY => "; it is not a serial port",
-        Errno::INVAL => "; the port does not know one of baud=, mode= and flow=",
+        Errno::BUSY | Errno::WOULDBLOCK => IN_USE,
+        Errno::NOTTY => NOT_A_PORT,
+        Errno::INVAL => REFUSED,
         _ => "",
     }
 }
@@ -128,11 +121,3 @@ fn is_unplugged(error: &io::Error) -> bool {
     let gone = [Errno::IO, Errno::NXIO, Errno::NODEV, Errno::BADF];
     gone.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
-
-fn unplugged() -> io::Error {
-    let what = "the serial port was unplugged (with reconnect in its name, grebe waits for it)";
-    io::Error::new(io::ErrorKind::NotConnected, what)
-}
-
-/// A larger error of the rate than one part in this number garbles the data.
-const BAUD_ERROR_PARTS: u32 = 40;

@@ -171,7 +171,7 @@ impl fmt::Display for Carrier {
             Self::Pipe => f.write_str("pipe:"),
             Self::Tcp(end) => write!(f, "tcp://{}", end.at),
             Self::Udp(at) => write!(f, "udp://{at}"),
-            Self::Serial(end) => write!(f, "serial://{}", end.path.display()),
+            Self::Serial(end) => end.fmt(f),
         }
     }
 }
