@@ -1,27 +1,40 @@
 //! Sound devices: `audio:`, `audio:hw:1,0?rate=96k&format=i32`.
 //!
-//! Loads ALSA's library when a device is opened, so grebe neither builds against it nor needs it to run. ALSA offers
-//! PipeWire and PulseAudio as devices.
+//! On Linux, loads ALSA's library when a device is opened, so grebe neither builds against it nor needs it to run. ALSA
+//! offers PipeWire and PulseAudio as devices. Windows (WASAPI) and macOS (CoreAudio) call back instead, in `f32`.
 //!
 //! ```text
 //!  capture: samples and gaps           sink: playback           list
 //!                      \---------------------------+--------------------/
-//!                                    alsa: the library, and a device (or absent)
+//!                              device: alsa, or callback (names, supported, handover, pcm), or absent
 //! ```
 
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "a C library that is loaded when it is used")]
-mod alsa;
-#[cfg(not(target_os = "linux"))]
-#[path = "audio/absent.rs"]
-mod alsa;
 mod capture;
+#[cfg(target_os = "linux")]
+#[path = "audio/alsa.rs"]
+#[allow(unsafe_code, reason = "a C library that is loaded when it is used")]
+mod device;
+#[cfg(any(windows, target_os = "macos"))]
+#[path = "audio/callback.rs"]
+mod device;
+#[cfg(not(any(target_os = "linux", windows, target_os = "macos")))]
+#[path = "audio/absent.rs"]
+mod device;
+mod error;
+#[cfg(any(windows, target_os = "macos", test))]
+mod handover;
 mod kind;
+#[cfg(any(windows, target_os = "macos", test))]
+mod names;
+#[cfg(any(windows, target_os = "macos", test))]
+mod pcm;
 mod settings;
 mod sink;
+#[cfg(any(windows, target_os = "macos"))]
+mod supported;
 mod uri;
 
-pub use alsa::{sound_devices, sound_library};
+pub use device::{sound_devices, sound_library};
 pub use uri::AudioStream;
 
 use std::fmt;
@@ -37,7 +50,11 @@ use sink::AudioSink;
 
 impl Scheme for AudioStream {
     const WRITTEN: &'static str = "audio:";
-    const OTHERWISE: &'static str = "is not a sound device: write audio:, or audio:hw:1,0";
+    const OTHERWISE: &'static str = if cfg!(target_os = "linux") {
+        "is not a sound device: write audio:, or audio:hw:1,0"
+    } else {
+        "is not a sound device: write audio:, or audio:NAME; grebe devices lists the names"
+    };
 
     fn parse(name: &str) -> Option<Result<Self, String>> {
         name.strip_prefix("audio:").map(Self::parse)

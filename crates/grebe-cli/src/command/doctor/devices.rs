@@ -34,19 +34,27 @@ fn soapy() -> Check {
 }
 
 fn sound() -> Check {
-    let name = "ALSA";
     match sound_library() {
         Ok(version) if sound_devices().is_empty() => Check::limited(
             AREA,
-            name,
+            SOUND,
             format!("{version}, which names no device"),
             "audio: finds nothing to open",
         ),
-        Ok(version) => Check::ok(AREA, name, version),
+        Ok(version) => Check::ok(AREA, SOUND, version),
         Err(_) if cfg!(target_os = "linux") => {
-            Check::missing(AREA, name, NOT_FOUND, "sound devices (audio:) cannot be used")
+            Check::missing(AREA, SOUND, NOT_FOUND, "sound devices (audio:) cannot be used")
                 .fixed_if(installs("libasound2", ""))
         }
-        Err(error) => Check::missing(AREA, name, error.to_string(), "sound devices (audio:) cannot be used"),
+        Err(error) => Check::missing(AREA, SOUND, error.to_string(), "sound devices (audio:) cannot be used"),
     }
 }
+
+/// The sound of this system.
+const SOUND: &str = if cfg!(windows) {
+    "WASAPI"
+} else if cfg!(target_os = "macos") {
+    "CoreAudio"
+} else {
+    "ALSA"
+};

@@ -7,6 +7,7 @@ use grebe_recording::Encoding;
 
 use crate::Device;
 use crate::bridges::audio::AudioStream;
+use crate::bridges::audio::error::SoundError;
 use crate::bridges::audio::settings::{Direction, Settings};
 use crate::error::Error;
 
@@ -20,7 +21,11 @@ impl SoundDevice {
     pub(super) fn open(stream: &AudioStream, _: Direction, _: Settings) -> Result<Self, Error> {
         let name = format!("audio:{}", stream.device);
         let source = io::ErrorKind::Unsupported.into();
-        Err(Error::Device { action: "open", name, source, advice: "; sound is for Linux" })
+        Err(Error::Device { action: "open", name, source, advice: "; sound is for Linux, Windows and macOS" })
+    }
+
+    pub(super) fn usual(_: &AudioStream) -> (u32, usize) {
+        (48_000, 2)
     }
 
     /// # Errors
@@ -34,11 +39,11 @@ impl SoundDevice {
         match self.0 {}
     }
 
-    pub(super) fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, _: &mut [u8]) -> Result<usize, SoundError> {
         match self.0 {}
     }
 
-    pub(super) fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, _: &[u8]) -> Result<usize, SoundError> {
         match self.0 {}
     }
 
@@ -59,13 +64,13 @@ impl SoundDevice {
     }
 }
 
-/// Always empty: sound is for Linux.
+/// Always empty.
 pub fn sound_devices() -> Vec<Device> {
     Vec::new()
 }
 
 /// # Errors
-/// Always: sound is for Linux.
+/// Always.
 pub fn sound_library() -> io::Result<String> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "only on Linux"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "only on Linux, Windows and macOS"))
 }

@@ -7,10 +7,12 @@ use std::sync::OnceLock;
 
 use grebe_recording::Encoding;
 use libloading::Library;
+use rustix::io::Errno;
 
 use crate::Device;
 use crate::bridges::audio::AudioStream;
-use crate::bridges::audio::settings::{Direction, Settings};
+use crate::bridges::audio::error::SoundError;
+use crate::bridges::audio::settings::{Direction, NO_DEVICE, Settings};
 use crate::error::Error;
 
 /// The functions that grebe calls, without their prefix `snd_`.
@@ -55,6 +57,11 @@ pub(crate) struct SoundDevice {
 unsafe impl Send for SoundDevice {}
 
 impl SoundDevice {
+    /// The rate and the channels to capture, if the name gives none.
+    pub(super) fn usual(_: &AudioStream) -> (u32, usize) {
+        (48_000, 2)
+    }
+
     /// Checks that the device exists and that no other program uses it.
     ///
     /// # Errors
@@ -140,20 +147,20 @@ impl SoundDevice {
     }
 
     /// Reads whole frames. Returns the number of bytes.
-    pub(super) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, bytes: &mut [u8]) -> Result<usize, SoundError> {
         let frames = (bytes.len() / self.frame_bytes).min(self.buffer_frames) as c_ulong;
         // SAFETY: `bytes` has room for as many frames, and the handle is open.
         let read = unsafe { (self.alsa.pcm_readi)(self.pcm.as_ptr(), bytes.as_mut_ptr().cast(), frames) };
-        Ok(check(read)? as usize * self.frame_bytes)
+        Ok(check(read).map_err(in_use)? as usize * self.frame_bytes)
     }
 
     /// Writes whole frames. Returns the number of bytes.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<usize, SoundError> {
         let frames = (bytes.len() / self.frame_bytes) as c_ulong;
         // SAFETY: `bytes` has as many frames, and the handle is open.
         let written = unsafe { (self.alsa.pcm_writei)(self.pcm.as_ptr(), bytes.as_ptr().cast(), frames) };
-        match check(written)? as usize {
-            0 if frames > 0 => Err(io::ErrorKind::WouldBlock.into()),
+        match check(written).map_err(in_use)? as usize {
+            0 if frames > 0 => Err(SoundError::would_block()),
             written => Ok(written * self.frame_bytes),
         }
     }
@@ -316,17 +323,23 @@ fn check(code: c_long) -> io::Result<c_long> {
     }
 }
 
+/// An error of an open device.
+fn in_use(source: io::Error) -> SoundError {
+    match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PIPE | Errno::STRPIPE) => SoundError::Xrun { missed_samples: None, source },
+        Some(Errno::IO | Errno::NODEV | Errno::BADFD) => SoundError::Unplugged,
+        _ => SoundError::Other(source),
+    }
+}
+
 fn failed(stream: &AudioStream, action: &'static str, source: io::Error, advice: &'static str) -> Error {
     Error::Device { action, name: format!("audio:{}", stream.device), source, advice }
 }
 
 /// Advice for errors whose system message gives none.
 fn advice(error: &io::Error) -> &'static str {
-    use rustix::io::Errno;
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
-            "; the device does not exist: grebe devices lists the sound devices"
-        }
+        Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => NO_DEVICE,
         Some(Errno::BUSY) => {
             "; another program has it: end that one, or use the default device, which is shared"
         }
@@ -375,3 +388,20 @@ const RESAMPLES: c_int = 1;
 /// Buffer of the device, for a program that reads or writes late.
 const LATENCY_US: c_uint = 200_000;
 const WAIT_MS: c_int = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_library_have_their_meaning() {
+        let error = |code| in_use(check(code).unwrap_err());
+        for code in [-32, -86] {
+            assert!(matches!(error(code), SoundError::Xrun { missed_samples: None, .. }), "{code}");
+        }
+        for code in [-5, -19, -77] {
+            assert!(matches!(error(code), SoundError::Unplugged), "{code}");
+        }
+        assert!(matches!(error(-11), SoundError::Other(error) if error.kind() == io::ErrorKind::WouldBlock));
+    }
+}

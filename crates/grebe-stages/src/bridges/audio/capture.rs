@@ -9,23 +9,25 @@ use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::bridges::audio::AudioStream;
-use crate::bridges::audio::alsa::SoundDevice;
+use crate::bridges::audio::device::SoundDevice;
+use crate::bridges::audio::error::SoundError;
 use crate::bridges::audio::settings::{Direction, Settings};
 use crate::bridges::raw::{RawSource, RawStream, Retune, Retuned};
 use crate::error::Error;
 use crate::scheme::Scheme as _;
 use crate::transport::Reconnect;
 
-/// Captures from a device. An overrun becomes a gap whose length this machine's clock gives.
+/// Captures from a device. An overrun becomes a gap, whose length the device or this machine's clock gives.
 ///
 /// # Errors
 /// The device cannot be opened, or refuses the settings of its name.
 pub(crate) fn source(audio: &AudioStream) -> Result<(RawSource<Capture<SoundDevice>>, f64), Error> {
     let encoding = audio.encoding.unwrap_or(Encoding::of(SampleFormat::I16));
-    let rate_hz = audio.rate_hz.unwrap_or(RATE_HZ);
+    let (usual_rate_hz, usual_channels) = SoundDevice::usual(audio);
+    let rate_hz = audio.rate_hz.unwrap_or(usual_rate_hz);
     let settings = |channels| Settings { encoding, channels, rate_hz };
     let open = |channels| SoundDevice::open(audio, Direction::Capture, settings(channels));
-    let wanted = audio.channels.unwrap_or(if encoding.format.is_complex() { 1 } else { CHANNELS });
+    let wanted = audio.channels.unwrap_or(if encoding.format.is_complex() { 1 } else { usual_channels });
     let (device, channels) = match open(wanted) {
         Err(error) if audio.channels.is_some() || wanted == 1 => return Err(error),
         Err(error) => (open(1).map_err(|_| error)?, 1),
@@ -58,7 +60,7 @@ pub(crate) trait Input: Send + 'static {
     /// Waits for up to 100 ms until there is something to read. Returns whether there is.
     fn wait(&self) -> io::Result<bool>;
     /// Reads whole frames. Returns the number of bytes.
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize>;
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize, SoundError>;
     /// Frames that wait to be read.
     fn waiting_frames(&mut self) -> u64;
     /// Restarts after an overrun.
@@ -92,12 +94,17 @@ impl<I: Input> Capture<I> {
         Ok(self.input.wait().unwrap_or(true))
     }
 
-    /// Restarts after an overrun. The samples between the last read and now are lost.
-    fn recover(&mut self, error: &io::Error, now_ns: impl Fn() -> u64) -> io::Result<()> {
+    /// Restarts after an overrun. Without a number from the device, the samples between the last read and now are lost.
+    fn recover(
+        &mut self,
+        missed_samples: Option<u64>,
+        error: &io::Error,
+        now_ns: impl Fn() -> u64,
+    ) -> io::Result<()> {
         self.input.recover(error)?;
         let now_ns = now_ns();
-        let missed = now_ns.saturating_sub(self.next_ns) as f64 * 1e-9 * self.rate_hz;
-        self.missed_samples += (missed as u64).max(1);
+        let by_clock = || (now_ns.saturating_sub(self.next_ns) as f64 * 1e-9 * self.rate_hz) as u64;
+        self.missed_samples += missed_samples.unwrap_or_else(by_clock).max(1);
         self.next_ns = now_ns;
         Ok(())
     }
@@ -115,12 +122,11 @@ impl<I: Input> Capture<I> {
                 self.next_ns = now_ns().saturating_sub(age_ns as u64);
                 Ok(read)
             }
-            Err(error) if is_overrun(&error) => {
-                self.recover(&error, now_ns)?;
+            Err(SoundError::Xrun { missed_samples, source }) => {
+                self.recover(missed_samples, &source, now_ns)?;
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            Err(error) if is_unplugged(&error) => Err(unplugged()),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -136,7 +142,7 @@ impl Input for SoundDevice {
         SoundDevice::wait(self)
     }
 
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<usize, SoundError> {
         SoundDevice::read(self, bytes)
     }
 
@@ -165,28 +171,6 @@ impl<I: Input> Retune<Capture<I>> for Missed {
     }
 }
 
-/// An overrun, an underrun or a suspended machine. Numbers, because not every system has both names.
-pub(super) fn is_overrun(error: &io::Error) -> bool {
-    const EPIPE: i32 = 32;
-    const ESTRPIPE: i32 = 86;
-    matches!(error.raw_os_error(), Some(EPIPE | ESTRPIPE))
-}
-
-pub(super) fn is_unplugged(error: &io::Error) -> bool {
-    const EIO: i32 = 5;
-    const ENODEV: i32 = 19;
-    const EBADFD: i32 = 77;
-    matches!(error.raw_os_error(), Some(EIO | ENODEV | EBADFD))
-}
-
-pub(super) fn unplugged() -> io::Error {
-    let what = "the sound device was unplugged (with reconnect in its name, grebe waits for it)";
-    io::Error::new(io::ErrorKind::NotConnected, what)
-}
-
-const RATE_HZ: u32 = 48_000;
-const CHANNELS: usize = 2;
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -201,6 +185,8 @@ mod tests {
         next: i16,
         reads: u32,
         overruns: Vec<u32>,
+        /// The number of samples that the device says it lost.
+        missed_samples: Option<u64>,
         length: u32,
     }
 
@@ -209,13 +195,14 @@ mod tests {
             Ok(true)
         }
 
-        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        fn read(&mut self, bytes: &mut [u8]) -> Result<usize, SoundError> {
             self.reads += 1;
             if self.overruns.contains(&self.reads) {
-                return Err(io::Error::from_raw_os_error(32));
+                let source = io::Error::other("overrun");
+                return Err(SoundError::Xrun { missed_samples: self.missed_samples, source });
             }
             if self.reads > self.length {
-                return Err(io::Error::from_raw_os_error(19));
+                return Err(SoundError::Unplugged);
             }
             for sample in bytes[..200].as_chunks_mut::<2>().0 {
                 *sample = self.next.to_le_bytes();
@@ -239,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_capture_gap_has_the_length_by_the_clock() {
-        let device = Device { next: 0, reads: 0, overruns: vec![2], length: 9 };
+        let device = Device { next: 0, reads: 0, overruns: vec![2], missed_samples: None, length: 9 };
         let mut capture = Capture::new(device, settings());
         let now_ns = Cell::new(1_000_000_000);
         let mut bytes = [0; 1_000];
@@ -257,8 +244,18 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_counts_its_lost_samples_is_believed() {
+        let device = Device { next: 0, reads: 0, overruns: vec![2], missed_samples: Some(37), length: 9 };
+        let mut capture = Capture::new(device, settings());
+        let mut bytes = [0; 1_000];
+        assert_eq!(capture.read_at(&mut bytes, || 1_000_000_000).unwrap(), 200);
+        capture.read_at(&mut bytes, || 1_500_000_000).unwrap_err();
+        assert_eq!(capture.missed_samples, 37);
+    }
+
+    #[test]
     fn an_overrun_is_a_gap_and_an_unplugged_device_the_end() {
-        let device = Device { next: 0, reads: 0, overruns: vec![3, 4], length: 7 };
+        let device = Device { next: 0, reads: 0, overruns: vec![3, 4], missed_samples: None, length: 7 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
         let source = RawSource::new(Capture::new(device, settings()), Capture::wait, raw)
             .retune(Box::new(Missed { rate_hz: 1e3 }))
@@ -277,7 +274,7 @@ mod tests {
             .collect();
         // Two overruns after the second read, of at least a sample each.
         assert_eq!(gaps.len(), 1, "{gaps:?}");
-        let device = Device { next: 0, reads: 0, overruns: vec![], length: 1 };
+        let device = Device { next: 0, reads: 0, overruns: vec![], missed_samples: None, length: 1 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
         let source = RawSource::new(Capture::new(device, settings()), Capture::wait, raw);
         let error = StageBench::new(source).unwrap().end().unwrap_err().to_string();
@@ -286,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_device_plugged_in_again_continues_after_a_gap() {
-        let device = |next| Device { next, reads: 0, overruns: vec![], length: 2 };
+        let device = |next| Device { next, reads: 0, overruns: vec![], missed_samples: None, length: 2 };
         let raw = RawStream::plain(SampleFormat::I16, 1e3);
         let reconnect = Reconnect::new("audio:", move |_: &Cancel| Ok(Capture::new(device(500), settings())));
         let source = RawSource::new(Capture::new(device(0), settings()), Capture::wait, raw)

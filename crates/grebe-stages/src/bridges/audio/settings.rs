@@ -26,3 +26,6 @@ impl Settings {
         self.encoding.sample_bytes() * self.channels
     }
 }
+
+/// Advice for a name that no device has.
+pub(super) const NO_DEVICE: &str = "; the device does not exist: grebe devices lists the sound devices";

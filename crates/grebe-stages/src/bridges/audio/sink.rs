@@ -9,8 +9,8 @@ use grebe_recording::Encoding;
 use grebe_ring::Cancel;
 
 use crate::bridges::audio::AudioStream;
-use crate::bridges::audio::alsa::SoundDevice;
-use crate::bridges::audio::capture::{is_overrun, is_unplugged, unplugged};
+use crate::bridges::audio::device::SoundDevice;
+use crate::bridges::audio::error::SoundError;
 use crate::bridges::audio::settings::{Direction, Settings};
 use crate::bridges::audio::uri::whole_rate;
 use crate::bridges::raw::{RawStream, interleaved};
@@ -96,13 +96,13 @@ impl AudioSink {
 /// A device to play on.
 trait Output {
     /// Plays whole frames. Returns the number of bytes played.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, SoundError>;
     /// Restarts after an underrun.
     fn recover(&mut self, error: &io::Error) -> io::Result<()>;
 }
 
 impl Output for SoundDevice {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, SoundError> {
         SoundDevice::write(self, bytes)
     }
 
@@ -121,17 +121,16 @@ fn write<D: Output>(
     while !bytes.is_empty() {
         match device.write(bytes) {
             Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(SoundError::Other(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                 if !wait(device) {
                     return Ok(());
                 }
             }
-            Err(error) if is_overrun(&error) => {
+            Err(SoundError::Xrun { source, .. }) => {
                 counters.underruns.add(1);
-                device.recover(&error)?;
+                device.recover(&source)?;
             }
-            Err(error) if is_unplugged(&error) => return Err(unplugged()),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -200,17 +199,17 @@ grebe_flow::counters! {
 mod tests {
     use super::*;
 
-    /// A device that takes three bytes at a time, and fails some writes with a system error.
+    /// A device that takes three bytes at a time, and fails some writes.
     #[derive(Default)]
     struct Device {
         played: Vec<u8>,
         writes: usize,
-        fails: Vec<(usize, fn() -> io::Error)>,
+        fails: Vec<(usize, fn() -> SoundError)>,
         recovered: u32,
     }
 
     impl Output for Device {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        fn write(&mut self, bytes: &[u8]) -> Result<usize, SoundError> {
             self.writes += 1;
             if let Some((_, why)) = self.fails.iter().find(|(at, _)| *at == self.writes) {
                 return Err(why());
@@ -226,10 +225,10 @@ mod tests {
         }
     }
 
-    // ALSA's errors: EPIPE and ENODEV.
-    const UNDERRUN: fn() -> io::Error = || io::Error::from_raw_os_error(32);
-    const UNPLUGGED: fn() -> io::Error = || io::Error::from_raw_os_error(19);
-    const FULL: fn() -> io::Error = || io::ErrorKind::WouldBlock.into();
+    const UNDERRUN: fn() -> SoundError =
+        || SoundError::Xrun { missed_samples: None, source: io::Error::other("underrun") };
+    const UNPLUGGED: fn() -> SoundError = || SoundError::Unplugged;
+    const FULL: fn() -> SoundError = SoundError::would_block;
 
     #[test]
     fn an_underrun_is_counted_and_plays_on_with_the_next_sample() {

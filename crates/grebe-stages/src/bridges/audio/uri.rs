@@ -9,13 +9,13 @@ use grebe_recording::Encoding;
 ///
 /// | in the query | means | default |
 /// |---|---|---|
-/// | `rate=` | samples per second: `48k`, `192k` | capture: 48 kS/s; playback: that of the stream |
+/// | `rate=` | samples per second: `48k`, `192k` | capture: 48 kS/s, or the device's own; playback: that of the stream |
 /// | `channels=` | 1 to 255 | capture: 2, or 1 if the device has one; playback: those of the stream |
 /// | `format=` | `i8 u8 i16 i24 i32 f32 f64`; `ci16` and the like: left is I, right is Q | capture: `i16`; playback: that of the stream |
 /// | `reconnect` | waits for an unplugged device | the stream ends with an error |
 #[derive(Debug, Clone, PartialEq)]
 pub struct AudioStream {
-    /// ALSA's name of it.
+    /// ALSA's name of it; on Windows and macOS, a part of its name in `grebe devices`.
     pub(crate) device: String,
     pub(crate) rate_hz: Option<u32>,
     pub(crate) channels: Option<usize>,
@@ -32,7 +32,7 @@ impl AudioStream {
             return Err("has a device name with blanks".to_owned());
         }
         if device.starts_with('/') {
-            return Err("has a path as its device: give a name of ALSA, as in audio:hw:1,0".to_owned());
+            return Err(format!("has a path as its device: give a name, as in {EXAMPLE}"));
         }
         let audio = Self {
             device: if device.is_empty() { DEFAULT } else { device }.to_owned(),
@@ -73,8 +73,9 @@ pub(super) fn whole_rate(rate_hz: f64) -> Option<u32> {
     is_one.then_some(rate_hz as u32)
 }
 
+const EXAMPLE: &str = if cfg!(target_os = "linux") { "audio:hw:1,0" } else { "audio:microphone" };
 /// ALSA's name for the system's default device.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 const RATE_MAX_HZ: f64 = 4e6;
 
 #[cfg(test)]
@@ -104,8 +105,8 @@ mod tests {
             ("audio:?format=mp3", "format=mp3"),
             ("audio:?volume=11", "unknown 'volume'"),
             ("audio:my card", "blanks"),
-            ("audio:////", "name of ALSA"),
-            ("audio:/dev/dsp", "name of ALSA"),
+            ("audio:////", "give a name"),
+            ("audio:/dev/dsp", "give a name"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");
