@@ -261,4 +261,22 @@ mod tests {
         }
         assert!(got == sent);
     }
+
+    #[test]
+    fn an_unplugged_port_is_reported() {
+        let Ok(name) = std::env::var("GREBE_UNPLUG") else {
+            println!("skipped: GREBE_UNPLUG names no port that somebody unplugs within 20 s, as in COM3");
+            return;
+        };
+        let mut port = SerialPort::open(&end(&name)).unwrap();
+        println!("unplug {name} now");
+        let begin = Instant::now();
+        let error = loop {
+            match port.read(&mut [0; 100]) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => break error,
+                _ => assert!(begin.elapsed() < Duration::from_secs(20), "it is still there"),
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::NotConnected, "{error}");
+    }
 }
