@@ -1,15 +1,14 @@
 //! Counters of a graph for users and programs outside its process.
 //!
 //! ```text
-//!   Running --observer--> one sleeping thread --> Unix socket PID.NAME.top --> Watch (grebe top)
-//!                         one report per second       mode 0600, in a private folder
+//!   Running --observer--> one sleeping thread --> PID.NAME.top in a private folder --> Watch (grebe top)
+//!                         one report per second     a Unix socket; on Windows a port and a token
 //!            +--observer--> a page over HTTP, made on request of Prometheus
 //! ```
 //!
 //! [`publish`] serves one [`Report`] per second, as a line of JSON, to each connection. [`Watch`] finds and
-//! reads the reports of all this user's processes. A slow or dead reader never blocks the graph. Without Unix
-//! sockets (Windows) both return an error. [`MetricsListener`] serves the same counters to Prometheus as
-//! [`families`] of metrics.
+//! reads the reports of all this user's processes. A slow or dead reader never blocks the graph.
+//! [`MetricsListener`] serves the same counters to Prometheus as [`families`] of metrics.
 //!
 //! ```no_run
 //! # let graph = grebe_flow::Graph::new();
@@ -20,26 +19,17 @@
 //! # Ok::<(), grebe_flow::Error>(())
 //! ```
 
-#[cfg(unix)]
 mod directory;
+mod endpoint;
 mod host_report;
 mod interval;
 mod metrics;
-#[cfg(unix)]
 mod publish;
 mod report;
-#[cfg(unix)]
 mod watch;
 
-#[cfg(not(unix))]
-mod absent;
-
-#[cfg(not(unix))]
-pub use absent::{Publisher, Watch, publish, publish_about, publish_observed};
 pub use host_report::HostReport;
 pub use metrics::{MetricsListener, MetricsPage, families};
-#[cfg(unix)]
 pub use publish::{Publisher, publish, publish_about, publish_observed};
 pub use report::{QueueReport, Report, Slowest, StageReport, Watched};
-#[cfg(unix)]
 pub use watch::Watch;

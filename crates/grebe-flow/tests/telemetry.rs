@@ -1,10 +1,8 @@
 //! Tests publishing and watching in this process.
-#![cfg(unix)]
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use grebe_flow::telemetry::{Report, Watch, Watched, publish};
@@ -63,6 +61,7 @@ fn is_alone(test: &str) -> bool {
         .env("GREBE_TEST_IS_ALONE", "1")
         .env("XDG_RUNTIME_DIR", folder.path())
         .env("TMPDIR", folder.path())
+        .env("LOCALAPPDATA", folder.path())
         .output()
         .unwrap();
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
@@ -70,6 +69,29 @@ fn is_alone(test: &str) -> bool {
         std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
     assert_eq!(left, [folder.path().join("grebe")], "it published there and nowhere else");
     false
+}
+
+/// Connects to a publisher as another program does.
+#[cfg(unix)]
+fn connect(path: &Path) -> impl Read + use<> {
+    std::os::unix::net::UnixStream::connect(path).unwrap()
+}
+
+/// Connects to a publisher as another program does.
+#[cfg(windows)]
+fn connect(path: &Path) -> impl Read + use<> {
+    let (mut stream, token) = (windows::reach(path), windows::token(path));
+    std::io::Write::write_all(&mut stream, &token).unwrap();
+    stream
+}
+
+/// Leaves what the death of a process leaves.
+fn leave(path: &Path) {
+    #[cfg(unix)]
+    drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+    // The system deletes the file, unless the machine loses power.
+    #[cfg(windows)]
+    std::fs::write(path, "1 00112233445566778899aabbccddeeff\n").unwrap();
 }
 
 /// This process's graph of that name, after its first report.
@@ -92,8 +114,12 @@ fn a_published_graph_is_found_read_and_gone_when_it_ends() {
     }
     let running = start();
     let published = publish(&running, "told").unwrap();
-    let mode = std::fs::metadata(published.path()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(published.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     let mut watch = Watch::new().unwrap();
     let report = watched(&mut watch, "told").unwrap().report.unwrap();
     let (clock, copy) = (report.stage("clock").unwrap(), report.stage("copy").unwrap());
@@ -131,8 +157,8 @@ fn a_reader_that_never_reads_does_not_affect_others() {
     }
     let running = start();
     let published = publish(&running, "patient").unwrap();
-    let dead: Vec<UnixStream> = (0..8).map(|_| UnixStream::connect(published.path()).unwrap()).collect();
-    let mut good = BufReader::new(UnixStream::connect(published.path()).unwrap());
+    let dead: Vec<_> = (0..8).map(|_| connect(published.path())).collect();
+    let mut good = BufReader::new(connect(published.path()));
     let mut last = 0.0;
     for _ in 0..3 {
         let mut line = String::new();
@@ -147,41 +173,157 @@ fn a_reader_that_never_reads_does_not_affect_others() {
 }
 
 #[test]
-fn a_listing_removes_the_socket_of_a_dead_process() {
-    if !is_alone("a_listing_removes_the_socket_of_a_dead_process") {
+fn a_listing_removes_what_a_dead_process_left() {
+    if !is_alone("a_listing_removes_what_a_dead_process_left") {
         return;
     }
     let running = start();
     let published = publish(&running, "neighbour").unwrap();
     let dead = published.path().with_file_name("4000000000.sg.top");
-    drop(UnixListener::bind(&dead).unwrap());
-    // One was killed before its socket had its name, and one is about to rename it.
-    let mut ended = Command::new("true").spawn().unwrap();
-    ended.wait().unwrap();
-    let unnamed = |pid: u32| published.path().with_file_name(format!("{pid}.view.new"));
-    let (never, soon) = (unnamed(ended.id()), unnamed(std::process::id()));
-    drop(UnixListener::bind(&never).unwrap());
-    drop(UnixListener::bind(&soon).unwrap());
-    assert!(dead.exists() && never.exists());
-    Watch::new().unwrap().look();
-    assert!(!dead.exists() && !never.exists());
-    assert!(published.path().exists() && soon.exists());
-    std::fs::remove_file(soon).unwrap();
+    leave(&dead);
+    assert!(dead.exists());
+    let mut watch = Watch::new().unwrap();
+    watch.look();
+    assert!(!dead.exists() && published.path().exists());
+    assert!(watched(&mut watch, "neighbour").is_some());
 }
 
+/// Publishes in a process of its own, for the test below.
 #[test]
-fn the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up() {
-    if !is_alone("the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up") {
+fn publisher() {
+    if std::env::var_os("GREBE_TEST_PUBLISHES").is_none() {
         return;
     }
     let running = start();
-    let published = publish(&running, "neighbour").unwrap();
-    let dying = published.path().with_file_name("4000000000.view.top");
-    // The system frees a killed process's memory before it closes its sockets.
-    let listener = UnixListener::bind(&dying).unwrap();
+    let _published = publish(&running, "killed").unwrap();
+    running.wait().unwrap();
+}
+
+#[test]
+fn a_killed_process_is_gone_from_the_list_and_the_folder() {
+    if !is_alone("a_killed_process_is_gone_from_the_list_and_the_folder") {
+        return;
+    }
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "publisher"])
+        .env("GREBE_TEST_PUBLISHES", "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = process.id();
     let mut watch = Watch::new().unwrap();
-    assert!(watch.look().iter().any(|one| one.name == "view"), "it still listens");
-    drop(listener);
-    assert!(watch.look().iter().all(|one| one.name != "view"));
-    assert!(!dying.exists() && published.path().exists());
+    let mut wait_until = |is_reached: &dyn Fn(Option<&Watched>) -> bool| {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_reached(watch.look().iter().find(|one| one.pid == pid)) {
+            assert!(Instant::now() < until, "nothing changed");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    wait_until(&|found| found.is_some_and(|found| found.report.is_some()));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    wait_until(&|found| found.is_none());
+    let running = start();
+    let published = publish(&running, "alive").unwrap();
+    let files = || -> Vec<PathBuf> {
+        let files = std::fs::read_dir(published.path().parent().unwrap()).unwrap();
+        files.map(|file| file.unwrap().path()).collect()
+    };
+    assert_eq!(files(), [published.path()]);
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_listing_removes_the_unnamed_socket_of_a_dead_process() {
+        if !is_alone("unix::a_listing_removes_the_unnamed_socket_of_a_dead_process") {
+            return;
+        }
+        let running = start();
+        let published = publish(&running, "neighbour").unwrap();
+        // One was killed before its socket had its name, and one is about to rename it.
+        let mut ended = Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let unnamed = |pid: u32| published.path().with_file_name(format!("{pid}.view.new"));
+        let (never, soon) = (unnamed(ended.id()), unnamed(std::process::id()));
+        leave(&never);
+        leave(&soon);
+        assert!(never.exists());
+        Watch::new().unwrap().look();
+        assert!(!never.exists() && soon.exists() && published.path().exists());
+        std::fs::remove_file(soon).unwrap();
+    }
+
+    #[test]
+    fn the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up() {
+        if !is_alone("unix::the_socket_of_a_process_that_died_with_a_connection_is_removed_after_hang_up") {
+            return;
+        }
+        let running = start();
+        let published = publish(&running, "neighbour").unwrap();
+        let dying = published.path().with_file_name("4000000000.view.top");
+        // The system frees a killed process's memory before it closes its sockets.
+        let listener = UnixListener::bind(&dying).unwrap();
+        let mut watch = Watch::new().unwrap();
+        assert!(watch.look().iter().any(|one| one.name == "view"), "it still listens");
+        drop(listener);
+        assert!(watch.look().iter().all(|one| one.name != "view"));
+        assert!(!dying.exists() && published.path().exists());
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::io::Write;
+    use std::net::TcpStream;
+
+    use super::*;
+
+    /// Port and token in hexadecimal.
+    fn content(path: &Path) -> (u16, String) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let (port, token) = text.trim_end().split_once(' ').unwrap();
+        (port.parse().unwrap(), token.to_owned())
+    }
+
+    pub(crate) fn token(path: &Path) -> Vec<u8> {
+        let (_, token) = content(path);
+        (0..token.len()).step_by(2).map(|at| u8::from_str_radix(&token[at..at + 2], 16).unwrap()).collect()
+    }
+
+    /// Connects as anybody on this machine can.
+    pub(crate) fn reach(path: &Path) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", content(path).0)).unwrap()
+    }
+
+    #[test]
+    fn a_stranger_without_the_token_gets_nothing_and_delays_nobody() {
+        if !is_alone("windows::a_stranger_without_the_token_gets_nothing_and_delays_nobody") {
+            return;
+        }
+        let running = start();
+        let published = publish(&running, "guarded").unwrap();
+        // More than all places.
+        let mut silent: Vec<TcpStream> = (0..40).map(|_| reach(published.path())).collect();
+        let mut guesses = reach(published.path());
+        guesses.write_all(&[0; 16]).unwrap();
+        let mut owner = BufReader::new(connect(published.path()));
+        let mut line = String::new();
+        owner.read_line(&mut line).unwrap();
+        assert!(serde_json::from_str::<Report>(&line).is_ok(), "{line}");
+        for stranger in silent.iter_mut().chain([&mut guesses]) {
+            // An end or a reset, and no byte; it is not left open either.
+            assert!(matches!(stranger.read(&mut [0]), Ok(0) | Err(_)));
+        }
+        // The owner keeps its place.
+        line.clear();
+        owner.read_line(&mut line).unwrap();
+        assert!(serde_json::from_str::<Report>(&line).is_ok(), "{line}");
+        let mut watch = Watch::new().unwrap();
+        assert!(watched(&mut watch, "guarded").is_some());
+    }
 }

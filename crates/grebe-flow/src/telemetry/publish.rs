@@ -1,11 +1,8 @@
 //! Thread that serves reports.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::directory::{file_name, own_folder};
+use super::endpoint::{Listener, Stream, WHILE_IDLE, is_gone, pair};
 use super::report::Report;
 use crate::error::Error;
 use crate::runtime::Running;
@@ -23,7 +21,7 @@ use crate::snapshot::Snapshot;
 pub struct Publisher {
     path: PathBuf,
     /// Closing it ends the thread.
-    stop: Option<UnixStream>,
+    stop: Option<Stream>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -32,7 +30,7 @@ pub struct Publisher {
 /// `name` describes the process; its letters, digits, `_` and `-` are used.
 ///
 /// # Errors
-/// [`Error::Telemetry`] if a private directory, the socket or the thread is not available. The graph is
+/// [`Error::Telemetry`] if a private folder, a socket or the thread is not available. The graph is
 /// unaffected, so most callers use `.ok()`.
 pub fn publish(running: &Running, name: &str) -> Result<Publisher, Error> {
     publish_about(running, name, BTreeMap::new())
@@ -65,16 +63,9 @@ pub fn publish_observed(
     let folder = own_folder()?;
     let pid = std::process::id();
     let name = file_name(name);
-    let path = (1..=PUBLISHED_MAX)
-        .map(|number| match number {
-            1 => folder.join(format!("{pid}.{name}.top")),
-            _ => folder.join(format!("{pid}.{name}-{number}.top")),
-        })
-        .find(|path| is_free(path))
-        .ok_or_else(|| io::ErrorKind::AddrInUse.into());
-    let served = path.and_then(|path| {
-        let listener = bind(&path, &folder.join(format!("{pid}.{name}.new")))?;
-        let (stop, stopped) = UnixStream::pair()?;
+    let served = bind(&folder, &format!("{pid}.{name}")).and_then(|listener| {
+        let path = listener.path().to_owned();
+        let (stop, stopped) = pair()?;
         let serving = name.clone();
         let thread = thread::Builder::new()
             .name("telemetry".to_owned())
@@ -85,16 +76,14 @@ pub fn publish_observed(
 }
 
 impl Publisher {
-    /// Path of the socket.
-    pub fn path(&self) -> &std::path::Path {
+    /// File that leads readers here: the socket, or on Windows the file with its port and token.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // Possibly already removed by a clean-up.
-        let _ = fs::remove_file(&self.path);
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             // It cannot panic; if it did, the graph would continue without reports.
@@ -103,29 +92,21 @@ impl Drop for Publisher {
     }
 }
 
-/// Whether nobody listens there. Removes the socket of a dead process with the same number.
-fn is_free(path: &std::path::Path) -> bool {
-    match UnixStream::connect(path) {
-        Ok(_) => false,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(_) => fs::remove_file(path).is_ok(),
+/// Takes the first free name.
+fn bind(folder: &Path, name: &str) -> io::Result<Listener> {
+    for number in 1..=PUBLISHED_MAX {
+        let name = if number == 1 { format!("{name}.top") } else { format!("{name}-{number}.top") };
+        match Listener::bind(folder.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            bound => return bound,
+        }
     }
-}
-
-/// Listens under another name first, so that a socket under the final name either answers or belongs to a
-/// dead process.
-fn bind(path: &std::path::Path, before: &std::path::Path) -> io::Result<UnixListener> {
-    let _ = fs::remove_file(before);
-    let listener = UnixListener::bind(before)?;
-    fs::set_permissions(before, fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    fs::rename(before, path)?;
-    Ok(listener)
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 struct Server<F> {
-    listener: UnixListener,
-    stopped: UnixStream,
+    listener: Listener,
+    stopped: Stream,
     name: String,
     about: BTreeMap<String, String>,
     observe: F,
@@ -138,8 +119,8 @@ struct Server<F> {
 
 impl<F: Fn() -> Snapshot> Server<F> {
     fn new(
-        listener: UnixListener,
-        stopped: UnixStream,
+        listener: Listener,
+        stopped: Stream,
         name: String,
         about: BTreeMap<String, String>,
         observe: F,
@@ -168,10 +149,11 @@ impl<F: Fn() -> Snapshot> Server<F> {
         let mut fds = Vec::with_capacity(2 + self.readers.len());
         fds.push(PollFd::new(&self.stopped, PollFlags::IN));
         // With all places taken, further connections wait in the listener's queue.
-        let listens = if self.readers.len() < READERS_MAX { PollFlags::IN } else { PollFlags::empty() };
-        fds.push(PollFd::new(&self.listener, listens));
+        if self.readers.len() < READERS_MAX {
+            self.listener.watch(&mut fds);
+        }
         for reader in &self.readers {
-            let wants = if reader.pending.is_some() { PollFlags::OUT } else { PollFlags::empty() };
+            let wants = if reader.pending.is_some() { PollFlags::OUT } else { WHILE_IDLE };
             fds.push(PollFd::new(&reader.stream, wants));
         }
         match poll(&mut fds, Some(&timeout)) {
@@ -182,17 +164,16 @@ impl<F: Fn() -> Snapshot> Server<F> {
 
     fn accept(&mut self) {
         while self.readers.len() < READERS_MAX {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            match self.listener.accept() {
+                Ok(stream) => {
+                    let mut reader = Reader { stream, pending: None, served: Instant::now() };
+                    reader.offer(&self.line);
+                    self.readers.push(reader);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Probably out of descriptors: the connection waits in the listener's queue until some are
                 // free.
                 Err(_) => return thread::sleep(LATER),
-            };
-            if stream.set_nonblocking(true).is_ok() {
-                let mut reader = Reader { stream, pending: None, served: Instant::now() };
-                reader.offer(&self.line);
-                self.readers.push(reader);
             }
         }
     }
@@ -213,7 +194,7 @@ impl<F: Fn() -> Snapshot> Server<F> {
 }
 
 struct Reader {
-    stream: UnixStream,
+    stream: Stream,
     /// Line in progress, and the number of bytes written.
     pending: Option<(Arc<[u8]>, usize)>,
     served: Instant,
@@ -229,7 +210,7 @@ impl Reader {
 
     /// Writes as much as the reader accepts; `false` if it is gone.
     fn serve(&mut self) -> bool {
-        let Some((line, written)) = &mut self.pending else { return !self.is_gone() };
+        let Some((line, written)) = &mut self.pending else { return !is_gone(&self.stream) };
         match self.stream.write(&line[*written..]) {
             Ok(count) => {
                 *written += count;
@@ -242,12 +223,6 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.served.elapsed() < READ_TIMEOUT,
             Err(error) => error.kind() == io::ErrorKind::Interrupted,
         }
-    }
-
-    fn is_gone(&self) -> bool {
-        let mut fds = [PollFd::new(&self.stream, PollFlags::empty())];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 }
 
@@ -267,8 +242,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_does_not_read_misses_lines_and_is_disconnected() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
+        let (ours, mut theirs) = pair().unwrap();
         let mut reader = Reader { stream: ours, pending: None, served: Instant::now() };
         let line = |letter: u8| -> Option<Arc<[u8]>> {
             let mut line = vec![letter; 4 << 20];
@@ -281,6 +255,7 @@ mod tests {
         reader.served = Instant::now().checked_sub(READ_TIMEOUT).unwrap();
         assert!(!reader.serve(), "not for ever");
         reader.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        theirs.set_nonblocking(false).unwrap();
         let mut read = Vec::new();
         theirs.read_to_end(&mut read).unwrap();
         assert!(!read.is_empty() && read.iter().all(|&byte| byte == b'a'), "lines are not mixed");
@@ -288,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_gone_is_noticed() {
-        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (ours, theirs) = pair().unwrap();
         let mut reader = Reader { stream: ours, pending: None, served: Instant::now() };
         assert!(reader.serve());
         drop(theirs);

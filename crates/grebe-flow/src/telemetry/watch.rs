@@ -1,11 +1,10 @@
 //! Finds publishing processes and reads their reports.
 
-use std::fs;
 use std::io::{self, Read};
-use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use super::directory::{Socket, remove_unnamed, sockets};
+use super::directory::{self, Entry, remove_leftovers};
+use super::endpoint::{Stream, connect};
 use super::report::{Report, Watched};
 use crate::error::Error;
 
@@ -27,24 +26,24 @@ impl Watch {
     /// Starts without connections.
     ///
     /// # Errors
-    /// [`Error::Telemetry`] on a system without Unix sockets.
+    /// None so far.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { connections: Vec::new() })
     }
 
-    /// Processes that publish now, by process id, each with its last report. Returns at once. Removes sockets
-    /// of dead processes.
+    /// Processes that publish now, by process id, each with its last report. Returns at once. Removes what dead
+    /// processes left.
     pub fn look(&mut self) -> Vec<Watched> {
-        // Before listing the sockets: a process being killed may still have accepted our connection, and its
-        // socket is dead by now.
+        // Before listing the entries: a process being killed may still have accepted our connection, and its
+        // entry is dead by now.
         self.connections.retain_mut(Connection::read);
-        remove_unnamed();
-        for socket in sockets() {
-            if !self.connections.iter().any(|connection| connection.socket == socket)
-                && let Some(stream) = connect(&socket)
+        remove_leftovers();
+        for entry in directory::all() {
+            if !self.connections.iter().any(|connection| connection.entry == entry)
+                && let Some(stream) = connect(&entry.path)
             {
                 self.connections.push(Connection {
-                    socket,
+                    entry,
                     stream,
                     unread: Vec::new(),
                     report: None,
@@ -52,28 +51,15 @@ impl Watch {
                 });
             }
         }
-        self.connections.sort_by(|a, b| a.socket.cmp(&b.socket));
+        self.connections.sort_by(|a, b| a.entry.cmp(&b.entry));
         self.connections.iter().map(Connection::watched).collect()
-    }
-}
-
-/// Connects, or removes the socket if its process is gone.
-fn connect(socket: &Socket) -> Option<UnixStream> {
-    match UnixStream::connect(&socket.path) {
-        Ok(stream) => stream.set_nonblocking(true).ok().map(|()| stream),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // A socket gets this name only once it listens. Another watcher may have been faster.
-            let _ = fs::remove_file(&socket.path);
-            None
-        }
-        Err(_) => None,
     }
 }
 
 #[derive(Debug)]
 struct Connection {
-    socket: Socket,
-    stream: UnixStream,
+    entry: Entry,
+    stream: Stream,
     /// Start of an incomplete line.
     unread: Vec<u8>,
     report: Option<Report>,
@@ -114,8 +100,8 @@ impl Connection {
 
     fn watched(&self) -> Watched {
         Watched {
-            pid: self.socket.pid,
-            name: self.socket.name.clone(),
+            pid: self.entry.pid,
+            name: self.entry.name.clone(),
             report: self.report.clone(),
             silent_for: self.read_at.elapsed(),
         }
