@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, test_kill_process};
 
-pub(in crate::telemetry) type Stream = UnixStream;
+pub(crate) type Stream = UnixStream;
 
 /// A hang-up is reported without a request. Input is not: a reader may have closed its sending side.
-pub(in crate::telemetry) const WHILE_IDLE: PollFlags = PollFlags::empty();
+pub(crate) const WHILE_IDLE: PollFlags = PollFlags::empty();
 
 /// The user's run-time directory, or else a private one among the temporary files.
-pub(in crate::telemetry) fn folders() -> impl Iterator<Item = PathBuf> {
+pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let temporary = std::env::temp_dir().join(format!("grebe-{uid}"));
     runtime.map(|folder| folder.join("grebe")).into_iter().chain([temporary])
 }
 
-pub(in crate::telemetry) fn make_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => check_folder(folder),
@@ -30,7 +30,7 @@ pub(in crate::telemetry) fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Among the temporary files, anybody could have created it before us.
-pub(in crate::telemetry) fn check_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
     let meta = fs::symlink_metadata(folder)?;
     let is_ours = meta.is_dir() && meta.uid() == rustix::process::getuid().as_raw();
     if is_ours && meta.mode() & 0o022 == 0 {
@@ -43,7 +43,7 @@ pub(in crate::telemetry) fn check_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Whether a process was killed before it renamed its `PID.NAME.new` socket.
-pub(in crate::telemetry) fn is_leftover(path: &Path) -> bool {
+pub(crate) fn is_leftover(path: &Path) -> bool {
     let is_dead = |pid: i32| Pid::from_raw(pid).is_none_or(|pid| test_kill_process(pid).is_err());
     pid_of_unnamed(path).is_some_and(is_dead)
 }
@@ -54,7 +54,7 @@ fn pid_of_unnamed(path: &Path) -> Option<i32> {
 
 /// Socket under its name, which it loses when dropped.
 #[derive(Debug)]
-pub(in crate::telemetry) struct Listener {
+pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
 }
@@ -65,7 +65,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if the name is taken.
-    pub(in crate::telemetry) fn bind(path: PathBuf) -> io::Result<Self> {
+    pub(crate) fn bind(path: PathBuf) -> io::Result<Self> {
         if !is_free(&path) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
@@ -78,16 +78,16 @@ impl Listener {
         Ok(Self { socket, path })
     }
 
-    pub(in crate::telemetry) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(in crate::telemetry) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+    pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
         fds.push(PollFd::new(&self.socket, PollFlags::IN));
     }
 
     /// Next reader. Only this user can connect.
-    pub(in crate::telemetry) fn accept(&mut self) -> io::Result<Stream> {
+    pub(crate) fn accept(&mut self) -> io::Result<Stream> {
         let (stream, _) = self.socket.accept()?;
         stream.set_nonblocking(true)?;
         Ok(stream)
@@ -111,7 +111,7 @@ fn is_free(path: &Path) -> bool {
 }
 
 /// Connects, or removes the socket if its process is gone.
-pub(in crate::telemetry) fn connect(path: &Path) -> Option<Stream> {
+pub(crate) fn connect(path: &Path) -> Option<Stream> {
     match UnixStream::connect(path) {
         Ok(stream) => stream.set_nonblocking(true).ok().map(|()| stream),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -123,14 +123,14 @@ pub(in crate::telemetry) fn connect(path: &Path) -> Option<Stream> {
     }
 }
 
-pub(in crate::telemetry) fn pair() -> io::Result<(Stream, Stream)> {
+pub(crate) fn pair() -> io::Result<(Stream, Stream)> {
     let (one, other) = UnixStream::pair()?;
     one.set_nonblocking(true)?;
     other.set_nonblocking(true)?;
     Ok((one, other))
 }
 
-pub(in crate::telemetry) fn is_gone(stream: &Stream) -> bool {
+pub(crate) fn is_gone(stream: &Stream) -> bool {
     let mut fds = [PollFd::new(stream, WHILE_IDLE)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)

@@ -17,38 +17,38 @@ use rustix::event::{PollFd, PollFlags};
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{DELETE, FILE_FLAG_DELETE_ON_CLOSE, FILE_SHARE_READ};
 
-pub(in crate::telemetry) type Stream = TcpStream;
+pub(crate) type Stream = TcpStream;
 
 /// The end of a connection is an empty read.
-pub(in crate::telemetry) const WHILE_IDLE: PollFlags = PollFlags::IN;
+pub(crate) const WHILE_IDLE: PollFlags = PollFlags::IN;
 
 /// In the user's local application data, which other users cannot read. Not among the temporary files, which they
 /// may.
-pub(in crate::telemetry) fn folders() -> impl Iterator<Item = PathBuf> {
+pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     let local = std::env::var_os("LOCALAPPDATA").map(PathBuf::from).filter(|path| path.is_absolute());
     let local = local.or_else(|| Some(std::env::home_dir()?.join("AppData").join("Local")));
     local.map(|local| local.join("grebe").join("top")).into_iter()
 }
 
-pub(in crate::telemetry) fn make_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     check_folder(folder)
 }
 
 /// Others have no access to the folder above it.
-pub(in crate::telemetry) fn check_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
     if fs::symlink_metadata(folder)?.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 /// Whether nobody holds this file.
-pub(in crate::telemetry) fn is_leftover(path: &Path) -> bool {
+pub(crate) fn is_leftover(path: &Path) -> bool {
     // A publisher shares its file for reading only.
     OpenOptions::new().access_mode(DELETE).open(path).is_ok()
 }
 
 /// Port with a token, and the callers whose token has not come yet.
 #[derive(Debug)]
-pub(in crate::telemetry) struct Listener {
+pub(crate) struct Listener {
     socket: TcpListener,
     token: Token,
     callers: Vec<Caller>,
@@ -62,7 +62,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`io::ErrorKind::AddrInUse`] if the name is taken.
-    pub(in crate::telemetry) fn bind(path: PathBuf) -> io::Result<Self> {
+    pub(crate) fn bind(path: PathBuf) -> io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_nonblocking(true)?;
         let mut token = Token::default();
@@ -74,17 +74,17 @@ impl Listener {
         Ok(Self { socket, token, callers: Vec::new(), path, file })
     }
 
-    pub(in crate::telemetry) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(in crate::telemetry) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+    pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
         fds.push(PollFd::new(&self.socket, PollFlags::IN));
         fds.extend(self.callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)));
     }
 
     /// Next caller that sent the token. Disconnects those that sent another one, or none in time.
-    pub(in crate::telemetry) fn accept(&mut self) -> io::Result<Stream> {
+    pub(crate) fn accept(&mut self) -> io::Result<Stream> {
         let answered = self.answer();
         let mut at = 0;
         while at < self.callers.len() {
@@ -202,7 +202,7 @@ fn take(path: &Path) -> io::Result<File> {
 }
 
 /// Connects with the token. A publisher that just ended does not answer.
-pub(in crate::telemetry) fn connect(path: &Path) -> Option<Stream> {
+pub(crate) fn connect(path: &Path) -> Option<Stream> {
     let Address { port, token } = Address::parse(&fs::read_to_string(path).ok()?)?;
     let mut stream = TcpStream::connect_timeout(&loopback(port), CONNECT_TIMEOUT).ok()?;
     stream.write_all(&token).ok()?;
@@ -210,7 +210,7 @@ pub(in crate::telemetry) fn connect(path: &Path) -> Option<Stream> {
     Some(stream)
 }
 
-pub(in crate::telemetry) fn pair() -> io::Result<(Stream, Stream)> {
+pub(crate) fn pair() -> io::Result<(Stream, Stream)> {
     let listener = TcpListener::bind(loopback(0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
     // Others can connect as well.
@@ -225,7 +225,7 @@ pub(in crate::telemetry) fn pair() -> io::Result<(Stream, Stream)> {
     Ok((one, other))
 }
 
-pub(in crate::telemetry) fn is_gone(mut stream: &Stream) -> bool {
+pub(crate) fn is_gone(mut stream: &Stream) -> bool {
     match stream.read(&mut [0; 64]) {
         Ok(count) => count == 0,
         Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
