@@ -1,9 +1,9 @@
 //! Writing files at the rate of the disk.
 //!
 //! ```text
-//!   Appender --blocks, filled--> Engine (a thread) --> io_uring, O_DIRECT       8 writes of 4 MiB under way
-//!   (copies     lent to it          |   |              threads,  O_DIRECT       where io_uring is forbidden
-//!    once)                          |   +-- sums       threads,  page cache     where O_DIRECT is refused, and on other systems
+//!   Appender --blocks, filled--> Engine (a thread) --> io_uring, direct        8 writes of 4 MiB under way (Linux)
+//!   (copies     lent to it          |   |              threads,  direct        without io_uring; macOS, Windows
+//!    once)                          |   +-- sums       threads,  page cache    where direct writes are refused
 //!      ^                            v
 //!      +------ Pool of blocks <-- DiskFile: how much of it is written
 //! ```
@@ -13,7 +13,7 @@
 //! granted memory covers a stall of the disk. The page cache cannot do that: it accepts everything up to a
 //! limit, and then nothing for seconds.
 //!
-//! A write that bypasses the page cache begins and ends at multiples of the device's block. Bytes after the
+//! A direct write, one that bypasses the page cache, begins and ends at multiples of the device's block. Bytes after the
 //! last multiple move to the front of the next block. At the end, and when slow samples cannot wait for a
 //! full block, they are written padded with zeros, and the next write replaces them.
 
@@ -52,12 +52,17 @@ pub(super) use self::tap::{Lag, Tap, Tapped};
 
 /// Free bytes for this user on the file system of a folder; `None` if unknown.
 pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
-    free_bytes_of(&File::open(folder).ok()?)
+    free_bytes_of(&open_folder(folder).ok()?)
 }
 
 /// The same for an open file or folder.
 pub(super) fn free_bytes_of(file: &File) -> Option<u64> {
     sys::free_bytes(file)
+}
+
+/// Opens a folder for [`free_bytes_of`].
+pub(super) fn open_folder(folder: &Path) -> io::Result<File> {
+    sys::open_folder(folder)
 }
 
 /// Memory, and a thread that writes its content. When dropped, it ends after all handed-over blocks.

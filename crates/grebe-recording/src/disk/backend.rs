@@ -16,7 +16,8 @@ pub enum WriteMethod {
     Best,
     /// Linux: `io_uring` with `O_DIRECT`.
     IoUring,
-    /// Threads with `O_DIRECT` (Linux).
+    /// Threads that bypass the page cache, where the file system lets them: `O_DIRECT` (Linux), `F_NOCACHE` (macOS),
+    /// `FILE_FLAG_NO_BUFFERING` (Windows).
     Threads,
     /// Threads that write into the page cache: any system, any file.
     PageCache,

@@ -10,15 +10,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use grebe_ring::Lease;
 
 use super::sums::{Summed, Sums};
-use super::sys;
+use super::sys::{self, Direct};
 
 /// A file that is being written from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct DiskFile {
     path: PathBuf,
     file: File,
-    /// Writes begin and end at multiples of it.
-    alignment: usize,
+    /// What was opened to bypass the page cache.
+    direct: Option<Direct>,
     is_direct: AtomicBool,
     /// From the beginning on, without a hole.
     good_bytes: AtomicU64,
@@ -86,12 +86,12 @@ impl DiskFile {
     /// A file that is empty and open for writing. `past_cache`: where the system and the file system let writes
     /// bypass the page cache, they do. `sha512`: whether that is computed, too.
     pub(crate) fn new(path: PathBuf, file: File, past_cache: bool, sums: bool, sha512: bool) -> Self {
-        let alignment = if past_cache { sys::go_direct(&file) } else { None };
+        let direct = if past_cache { sys::go_direct(&file) } else { None };
         Self {
             path,
             file,
-            alignment: alignment.unwrap_or(1),
-            is_direct: alignment.is_some().into(),
+            is_direct: direct.is_some().into(),
+            direct,
             good_bytes: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
             spare_bytes: AtomicU64::new(0),
@@ -113,7 +113,7 @@ impl DiskFile {
     /// A file that will have `bytes` bytes. Reserves all of them at once if the disk has that room, else in
     /// steps.
     pub(crate) fn expecting(mut self, bytes: u64) -> Self {
-        let bytes = bytes.next_multiple_of(self.alignment as u64);
+        let bytes = bytes.next_multiple_of(self.alignment() as u64);
         let begun = self.good_bytes.load(Ordering::Relaxed);
         if self.is_direct()
             && bytes > begun
@@ -186,8 +186,15 @@ impl DiskFile {
         self.file.sync_all()
     }
 
+    /// Writes begin and end at multiples of it.
     pub(crate) fn alignment(&self) -> usize {
-        self.alignment
+        if self.direct.is_some() { sys::ALIGNMENT } else { 1 }
+    }
+
+    /// One write; how much of it was taken.
+    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let direct = self.direct.as_ref().filter(|_| self.is_direct());
+        sys::write_at(&self.file, direct, bytes, offset)
     }
 
     /// One more piece will come.

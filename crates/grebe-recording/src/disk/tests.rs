@@ -179,3 +179,46 @@ fn a_disk_without_room_is_full_and_not_slow() {
     assert!(error.is_full() && error.to_string().contains("no storage space"), "{error}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
+
+#[test]
+fn a_file_whose_direct_writes_are_refused_continues_through_the_page_cache() {
+    for method in METHODS {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let mut disk = Disk::start(1 << 20, 1, method).unwrap();
+        let mut end = begin(&disk, &folder);
+        let mut at = 0;
+        append(&mut disk, &mut end, &mut at, 300_001).unwrap();
+        end.cut(&mut disk).unwrap();
+        end.file().go_buffered();
+        assert!(!disk.report(end.file()).is_direct);
+        append(&mut disk, &mut end, &mut at, 300_001).unwrap();
+        end.finish(&disk);
+        let file = end.file().clone();
+        file.settle();
+        file.close(at as u64).unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        assert!(bytes.len() == at && bytes.iter().enumerate().all(|(at, &it)| it == byte(at)), "{method:?}");
+    }
+}
+
+#[test]
+fn the_free_bytes_of_a_disk_are_known() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let of_folder = free_bytes(folder.path()).unwrap();
+    let of_file = free_bytes_of(&File::create(folder.path().join("x")).unwrap()).unwrap();
+    // Others write to this disk meanwhile.
+    assert!(of_folder > 0 && of_file > of_folder / 2 && of_file / 2 < of_folder, "{of_folder}, {of_file}");
+}
+
+#[test]
+fn reserved_room_neither_extends_nor_truncates_a_file() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let path = folder.path().join("x");
+    std::fs::write(&path, "samples").unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    for end in [1 << 20, 3] {
+        // A file system may be unable to.
+        let _ = sys::reserve(&file, 0, end);
+        assert_eq!(std::fs::read(&path).unwrap(), b"samples");
+    }
+}

@@ -33,7 +33,8 @@ impl Threads {
         let (jobs, queue) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         // A page cache takes one write after the other into a file.
-        let count = if method == WriteMethod::PageCache { 2 } else { DEPTH };
+        let is_parallel = sys::WRITES_IN_PARALLEL && method != WriteMethod::PageCache;
+        let count = if is_parallel { DEPTH } else { 2 };
         for _ in 0..count {
             let (queue, messages) = (queue.clone(), messages.clone());
             let _ = thread::Builder::new().name("disk-write".into()).spawn(move || work(&queue, &messages));
@@ -66,7 +67,7 @@ fn work(queue: &Mutex<Receiver<Job>>, messages: &Sender<Message>) {
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { slot, file, lease, from, end, offset }) = job else { return };
-        let result = sys::write_at(file.file(), &lease.bytes()[from..end], offset + from as u64);
+        let result = file.write_at(&lease.bytes()[from..end], offset + from as u64);
         // Frees the memory before the waiting thread looks for it.
         drop((lease, file));
         if messages.send(Message::Written { slot, result }).is_err() {

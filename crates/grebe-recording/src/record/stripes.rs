@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use grebe_frame::{Description, Frame};
 use serde_json::{Map, Value};
 
-use crate::disk::{DiskReport, free_bytes_of};
+use crate::disk::{DiskReport, free_bytes_of, open_folder};
 use crate::error::Error;
 use crate::output::NameLock;
 use crate::sample_file::STREAM_SAMPLES;
@@ -117,7 +117,7 @@ impl Stripes {
             let member = StripeSet { member: number, ..set.clone() };
             let writer = SigmfWriter::create_striped(&base, &settings, name, member)?;
             let meta = base.meta();
-            lanes.push(Lane { number, folder: File::open(folder_of(&meta)).ok(), meta, writer });
+            lanes.push(Lane { number, folder: open_folder(folder_of(&meta)).ok(), meta, writer });
         }
         Ok(Self::of(lanes, Some(set), &settings, news))
     }

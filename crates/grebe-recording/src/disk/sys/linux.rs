@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{
@@ -11,9 +12,14 @@ use rustix::fs::{
     statx,
 };
 
-/// Makes writes to a file bypass the page cache; returns their alignment, or `None` if the file does not
-/// support it.
-pub(in crate::disk) fn go_direct(file: &File) -> Option<usize> {
+use super::ALIGNMENT;
+
+/// Nothing: the flag is the file's.
+#[derive(Debug)]
+pub(in crate::disk) struct Direct;
+
+/// Makes writes to a file bypass the page cache; `None` if the file does not support it.
+pub(in crate::disk) fn go_direct(file: &File) -> Option<Direct> {
     // tmpfs accepts the flag, and has nothing but the page cache.
     if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
         return None;
@@ -21,13 +27,13 @@ pub(in crate::disk) fn go_direct(file: &File) -> Option<usize> {
     let asked = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     let told =
         asked.ok().filter(|it| StatxFlags::from_bits_retain(it.stx_mask).contains(StatxFlags::DIOALIGN));
-    let alignment = told.map_or(PAGE, |it| it.stx_dio_offset_align.max(it.stx_dio_mem_align) as usize);
+    let alignment = told.map_or(ALIGNMENT, |it| it.stx_dio_offset_align.max(it.stx_dio_mem_align) as usize);
     // Zero: the file system says that it cannot.
-    if alignment == 0 || !PAGE.is_multiple_of(alignment) {
+    if alignment == 0 || !ALIGNMENT.is_multiple_of(alignment) {
         return None;
     }
     fcntl_setfl(file, fcntl_getfl(file).ok()? | OFlags::DIRECT).ok()?;
-    Some(PAGE)
+    Some(Direct)
 }
 
 pub(in crate::disk) fn go_buffered(file: &File) {
@@ -41,16 +47,29 @@ pub(in crate::disk) fn reserve(file: &File, begin: u64, end: u64) -> io::Result<
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, begin, end - begin)?)
 }
 
-/// Bytes that this user may still write to the file system of a file.
+/// Bytes that this user may still write to the file system of a file or folder.
 pub(in crate::disk) fn free_bytes(file: &File) -> Option<u64> {
     let system = fstatvfs(file).ok()?;
     system.f_bavail.checked_mul(system.f_frsize)
 }
 
+/// Opens a folder to ask for free bytes.
+pub(in crate::disk) fn open_folder(folder: &Path) -> io::Result<File> {
+    File::open(folder)
+}
+
 /// One write; how much of it was taken.
-pub(in crate::disk) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+pub(in crate::disk) fn write_at(
+    file: &File,
+    _: Option<&Direct>,
+    bytes: &[u8],
+    offset: u64,
+) -> io::Result<usize> {
     file.write_at(bytes, offset)
 }
+
+/// Whether several writes to a file are under way at a time.
+pub(in crate::disk) const WRITES_IN_PARALLEL: bool = true;
 
 /// Wakes a thread that waits for it to become readable.
 #[derive(Debug)]
@@ -78,6 +97,4 @@ impl AsFd for Bell {
     }
 }
 
-/// Memory is aligned to it, and every device's block divides it.
-const PAGE: usize = 4096;
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
