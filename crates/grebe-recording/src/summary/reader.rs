@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::block::{BlockLayout, COARSE, FINE, SUMS_LOG2, is_whole, merged};
 use super::format::{Head, Kind, SUM_BYTES, block_at, block_log2};
@@ -64,10 +64,12 @@ impl Summary {
         modified: SystemTime,
     ) -> io::Result<Option<Self>> {
         let lanes = Lanes::new(file.format(), file.channels());
-        let modified = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let modified = modified.max(SystemTime::UNIX_EPOCH);
         Self::open_if(path, |head| {
+            // As a time of this system: those of Windows have 100 ns, so `modified` has lost the rest.
+            let stamped = SystemTime::UNIX_EPOCH + Duration::from_nanos(head.stamp.modified_ns);
             (head.lanes(), head.samples) == (lanes, file.len_samples())
-                && (head.stamp.bytes, head.stamp.modified_ns) == (data_bytes, modified.as_nanos() as u64)
+                && (head.stamp.bytes, stamped) == (data_bytes, modified)
         })
     }
 
