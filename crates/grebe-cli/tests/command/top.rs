@@ -1,10 +1,8 @@
 //! `grebe top` beside running grebes, as a user has them.
-#![cfg(unix)]
 
+#[cfg(unix)]
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +20,7 @@ impl Place {
     fn grebe(&self, arguments: &[&str]) -> Command {
         let mut command = crate::support::grebe(arguments);
         command.env("XDG_RUNTIME_DIR", self.0.path()).env("TMPDIR", self.0.path());
+        command.env("LOCALAPPDATA", self.0.path());
         command
     }
 
@@ -41,12 +40,28 @@ impl Place {
     }
 
     fn socket(&self, generator: &Killed) -> PathBuf {
-        self.0.path().join("grebe").join(format!("{}.sg.top", generator.0.id()))
+        self.folder().join(format!("{}.sg.top", generator.0.id()))
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.0.path().join("grebe");
+        if cfg!(windows) { folder.join("top") } else { folder }
     }
 }
 
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
+/// Whether only this user can reach a socket.
+#[cfg(unix)]
+fn is_private(socket: &Path) -> bool {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let of = |path: &Path| fs::metadata(path).unwrap();
+    let mode = |path: &Path| of(path).permissions().mode() & 0o777;
+    of(socket).file_type().is_socket() && (mode(socket), mode(socket.parent().unwrap())) == (0o600, 0o700)
+}
+
+/// The folder is as private as the one above.
+#[cfg(windows)]
+fn is_private(_: &Path) -> bool {
+    true
 }
 
 #[test]
@@ -54,9 +69,7 @@ fn a_running_generator_is_shown_as_a_table_and_as_json() {
     let place = Place::new();
     let generator = place.generator();
     let id = generator.0.id();
-    let socket = place.socket(&generator);
-    assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
-    assert_eq!((mode(&socket), mode(socket.parent().unwrap())), (0o600, 0o700));
+    assert!(is_private(&place.socket(&generator)));
 
     let table = place.top(&["--once"]);
     let said = text(&table.stdout);
@@ -118,6 +131,7 @@ fn the_next_listing_removes_leftovers_of_a_killed_process() {
     let socket = place.socket(&generator);
     generator.0.kill().unwrap();
     generator.0.wait().unwrap();
+    #[cfg(unix)]
     assert!(socket.exists(), "killed, it could not clean up");
     let none = place.top(&["--once"]);
     assert_eq!(none.status.code(), Some(0));
@@ -126,13 +140,14 @@ fn the_next_listing_removes_leftovers_of_a_killed_process() {
     assert!(!socket.exists());
 }
 
+#[cfg(unix)]
 #[test]
 fn an_ended_process_leaves_nothing() {
     let place = Place::new();
     let mut generator = place.generator();
     crate::support::signal("-INT", generator.0.id());
     generator.0.wait().unwrap();
-    assert_eq!(fs::read_dir(place.0.path().join("grebe")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(place.folder()).unwrap().count(), 0);
 }
 
 #[cfg(target_os = "linux")]
@@ -161,7 +176,7 @@ fn leaves_nothing(exec: &str) {
     script.env("XDG_RUNTIME_DIR", place.0.path()).env("TMPDIR", place.0.path());
     let terminal = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let mut terminal = Killed(terminal);
-    let folder = place.0.path().join("grebe");
+    let folder = place.folder();
     let is_published = || fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
     let wait_until = |is_there: bool, what: &str| {
         wait_until(what, || is_published() == is_there);
@@ -171,8 +186,11 @@ fn leaves_nothing(exec: &str) {
     wait_until(false, "what it told grebe top lies there still");
 }
 
+#[cfg(unix)]
 #[test]
 fn readers_that_never_read_do_not_stop_the_process() {
+    use std::os::unix::net::UnixStream;
+
     let place = Place::new();
     let generator = place.generator();
     // More than are served at a time: the rest waits.
