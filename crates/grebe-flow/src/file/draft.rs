@@ -48,7 +48,13 @@ pub(super) struct DraftEdge {
 pub(super) fn read<'a>(text: &'a str, mistakes: &mut Mistakes) -> Draft<'a> {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        mistakes.add(error.span().unwrap_or(0..0), error.message());
+        let span = error.span().unwrap_or(0..0);
+        let before = text.get(..span.start).unwrap_or_default();
+        let mistake = mistakes.add(span, error.message());
+        // A path of Windows.
+        if before.lines().next_back().is_some_and(|line| line.contains("\"") && line.contains('\\')) {
+            mistake.help("between double quotes a backslash begins an escape: write '...' around a path");
+        }
     }
     if !errors.is_empty() {
         // Further messages would concern misread text.

@@ -23,6 +23,7 @@ to = "end"
 const CASES: &[(&str, &str, &str)] = &[
     // (mistake, part of the valid text, replacement)
     ("text that is no TOML", "id = \"gen\"\nkind = \"source\"", "id = gen\nkind = \"source"),
+    ("a path of Windows", "rate = \"1M\"", r#"rate = "C:\Temp\1M""#),
     ("a key twice", "kind = \"sink\"", "kind = \"sink\"\nkind = \"sink\""),
     ("an empty file", GOOD, ""),
     ("an unknown table", "[[edge]]", "[[egde]]"),
