@@ -25,11 +25,11 @@ struct Link {
     loss: f64,
 }
 
-fn links() -> impl Strategy<Value = Link> {
+fn links(step_ppm_max: f64) -> impl Strategy<Value = Link> {
     // From two hosts on one switch to two continents.
     let decades = |from: f64, to: f64| (from..to).prop_map(|exponent: f64| 10_f64.powf(exponent));
     let delays = (decades(1.0, 4.7), decades(-1.0, 1.0), decades(-1.0, 2.7), decades(-1.0, 1.0));
-    let clocks = (-5_000.0..5_000.0_f64, -200.0..200.0_f64, 0.0..2.0_f64, 0.0..2.0_f64);
+    let clocks = (-5_000.0..5_000.0_f64, -200.0..200.0_f64, 0.0..2.0_f64, 0.0..step_ppm_max);
     (any::<u64>(), clocks, delays, 0.0..0.9_f64, 0.0..0.7_f64).prop_map(
         |(
             seed,
@@ -126,19 +126,21 @@ const SECONDS: u64 = 100;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
+    /// As long as the rate of a clock changes by less than one part in a million within a minute, in a few steps.
     #[test]
-    fn the_interval_has_the_truth_in_it(link in links()) {
+    fn the_interval_has_the_truth_in_it(link in links(0.25)) {
         let held = held(&link);
         prop_assert!(held.newest.min(held.told) * 100 >= held.looked * 95, "{held:?}");
     }
 }
 
+/// Some steps are larger than what the interval covers.
 #[test]
 fn a_thousand_links_together_hold_nearly_always() {
     let mut runner = TestRunner::deterministic();
     let (mut looked, mut newest, mut told, mut worst) = (0, 0, 0, 1.0_f64);
     for _ in 0..1_000 {
-        let held = held(&links().new_tree(&mut runner).unwrap().current());
+        let held = held(&links(2.0).new_tree(&mut runner).unwrap().current());
         (looked, newest, told) = (looked + held.looked, newest + held.newest, told + held.told);
         worst = worst.min(f64::from(held.newest.min(held.told)) / f64::from(held.looked.max(1)));
     }
