@@ -132,7 +132,7 @@ fn an_archive_is_read_where_it_lies_and_of_several_recordings_one_is_named() {
     let shown = run(&["view", &one, "--png", png.to_str().unwrap(), "--json"]);
     assert_eq!(json(&shown.stdout)["channels"][0]["samples"], 108_000, "{}", text(&shown.stderr));
     let refused = run(&["play", &two]);
-    let said = text(&refused.stderr);
+    let said = text(&refused.stderr).replace('\\', "/");
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("two.sigmf holds 2 recordings: name one of them"), "{said}");
     assert!(said.contains("ecg/ecg.sigmf-meta, late/late.sigmf-meta"), "{said}");

@@ -87,9 +87,13 @@ fn an_unavailable_resource_is_one_error() {
     refused(
         &["record", &uri, &path("a.sigmf-meta")],
         1,
-        &["cannot listen on", &uri, "in use", "choose another port"],
+        &["cannot listen on", &uri, "another program listens there", "choose another port"],
     );
-    refused(&["view", &uri, "--png", &path("a.png")], 1, &["cannot listen on", "in use"]);
+    refused(
+        &["view", &uri, "--png", &path("a.png")],
+        1,
+        &["cannot listen on", "another program listens there"],
+    );
     for name in ["a.csv", "a.npy", "a.wav"] {
         refused(&["record", "synth:", &path(name)], 1, &[name, "NAME.sigmf-meta", "grebe convert makes"]);
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 /// Writes a graph file and runs it.
 fn run_graph(folder: &Path, graph: &str, more: &[&str]) -> Output {
     let path = folder.join("graph.toml");
-    fs::write(&path, graph.replace("FOLDER", folder.to_str().unwrap())).unwrap();
+    fs::write(&path, graph.replace("FOLDER", &folder.to_str().unwrap().replace('\\', "/"))).unwrap();
     let mut arguments = vec!["run", path.to_str().unwrap()];
     arguments.extend(more);
     run(&arguments)

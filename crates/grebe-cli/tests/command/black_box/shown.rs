@@ -87,7 +87,8 @@ fn a_served_ring_is_all_of_its_parts_followed_searched_and_annotated() {
     assert!(found.windows(2).all(|pair| pair[1] - pair[0] == PERIODS[1]), "{found:?}");
     // In the middle of the ring, and in the part that is recorded.
     let annotator = viewer.take_controls().annotator.expect("a viewer with control annotates");
-    let (middle, newest) = (all.end - 3 * PART_SAMPLES / 2, picture(&link).next_index - 1_000);
+    let newest = picture(&link).next_index - 1_000;
+    let middle = newest - 3 * PART_SAMPLES / 2;
     for (first_sample_index, label) in [(middle, "middle"), (newest, "newest")] {
         let label = Some(label.to_owned());
         let note = StreamAnnotation { first_sample_index, length_samples: 100, label, ..Default::default() };
