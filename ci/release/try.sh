@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# try.sh ARCHIVE [RUNNER...]: unpacks a release, and shows that its command works: version, doctor, a picture of a generated signal, a
-# recording that is the same after conversion, streams between processes. RUNNER starts the command, such as wine.
+# try.sh ARCHIVE|COMMAND [RUNNER...]: unpacks a release, and shows that its command works: version, doctor, a picture of a generated
+# signal, a recording that is the same after conversion, streams between processes. RUNNER starts the command, such as wine.
 set -euo pipefail
 
 archive=$(realpath "$1")
@@ -13,7 +13,8 @@ since() { awk -v began="$began" -v now="$(date +%s.%N)" 'BEGIN { printf "%.1f s"
 cd "$work"
 case $archive in
   *.zip) python3 -m zipfile -e "$archive" . ;;
-  *) tar -xJf "$archive" ;;
+  *.tar.xz) tar -xJf "$archive" ;;
+  *) mkdir -p grebe-built/bin && cp "$archive" grebe-built/bin/ ;;
 esac
 command=$(echo "$PWD"/grebe-*/bin/grebe*)
 chmod +x "$command"
