@@ -45,7 +45,9 @@ fn a_probe_tells_both_directions_within_its_bounds_and_the_server_ends() {
     for direction in ["up", "down"] {
         let way = &report[direction];
         assert_eq!(way["datagram_bytes"], 1_400);
-        assert!(way["mtu_bytes"]["low"].as_f64().unwrap() >= 1_500.0, "{way}");
+        // Unknown where a system cannot keep datagrams whole, such as wine.
+        let mtu_bytes = way["mtu_bytes"]["low"].as_f64();
+        assert!(mtu_bytes.map_or(cfg!(windows), |it| it >= 1_500.0), "{way}");
         assert!(way["knee_bps"]["value"].as_f64().unwrap() <= 20.5e6, "{way}");
         for figure in ["loss", "reordered", "duplicated", "jitter_ms", "udp_goodput_bps"] {
             let (figure, name) = (&way[figure], figure);
