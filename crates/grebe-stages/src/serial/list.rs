@@ -15,7 +15,9 @@ pub struct Device {
 /// The serial ports of this machine, USB first.
 pub fn serial_ports() -> Vec<Device> {
     #[cfg(windows)]
-    return ports_of(super::registry::serial_ports());
+    return ports_of(
+        super::registry::serial_ports().iter().map(|(port, device)| com_port(port, device)).collect(),
+    );
     #[cfg(target_os = "macos")]
     return ports_of(callout_ports(Path::new("/dev")));
     #[cfg(not(any(windows, target_os = "macos")))]
@@ -49,7 +51,7 @@ fn callout_ports(folder: &Path) -> Vec<Found> {
 
 /// A port of Windows, `COM3`, and its name in the system: `\Device\USBSER000`.
 #[cfg(any(windows, test))]
-pub(super) fn com_port(port: &str, device: &str) -> Found {
+fn com_port(port: &str, device: &str) -> Found {
     let what = device.rsplit('\\').next().unwrap_or_default();
     // The drivers of Windows, of FTDI, of Silicon Labs and of Prolific. Ports of the board are `Serial0`.
     let is_usb = ["USB", "VCP", "SILABSER", "PROLIFIC"].iter().any(|it| what.to_uppercase().contains(it));

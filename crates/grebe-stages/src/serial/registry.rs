@@ -8,10 +8,8 @@ use windows_sys::Win32::System::Registry::{
 };
 use windows_sys::core::w;
 
-use super::list::{Device, com_port};
-
-/// The ports, and whether each is on USB. Drivers enter a port while it is plugged in.
-pub(super) fn serial_ports() -> Vec<(bool, Device)> {
+/// The ports, `COM3`, each with its name in the system: `\Device\USBSER000`. Drivers enter a port while it is plugged in.
+pub(super) fn serial_ports() -> Vec<(String, String)> {
     let mut key: HKEY = ptr::null_mut();
     let path = w!(r"HARDWARE\DEVICEMAP\SERIALCOMM");
     // SAFETY: the path ends with a zero, and `key` is a place for a key. A machine without ports has no such key.
@@ -25,7 +23,7 @@ pub(super) fn serial_ports() -> Vec<(bool, Device)> {
 }
 
 /// A value: its name is that of the device, its text that of the port.
-fn value(key: HKEY, index: u32) -> Option<(bool, Device)> {
+fn value(key: HKEY, index: u32) -> Option<(String, String)> {
     let (mut device, mut port) = ([0_u16; 512], [0_u16; 64]);
     let mut device_len = device.len() as u32;
     let mut port_bytes = size_of_val(&port) as u32;
@@ -47,7 +45,7 @@ fn value(key: HKEY, index: u32) -> Option<(bool, Device)> {
     }
     let port = String::from_utf16_lossy(&port[..port_bytes as usize / 2]);
     let device = String::from_utf16_lossy(&device[..device_len as usize]);
-    Some(com_port(port.trim_end_matches('\0'), &device))
+    Some((port.trim_end_matches('\0').to_owned(), device))
 }
 
 /// Windows has names up to COM256.
