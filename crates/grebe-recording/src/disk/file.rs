@@ -17,7 +17,7 @@ use super::sys::{self, Direct};
 pub(crate) struct DiskFile {
     path: PathBuf,
     file: File,
-    /// What was opened to bypass the page cache.
+    /// The way past the page cache, if the file has one.
     direct: Option<Direct>,
     is_direct: AtomicBool,
     /// From the beginning on, without a hole.

@@ -18,12 +18,16 @@ mod imp;
 #[path = "sys/windows.rs"]
 #[allow(unsafe_code, reason = "system calls")]
 mod imp;
+#[cfg(unix)]
+mod unix;
 
 #[cfg(target_os = "linux")]
 pub(super) use imp::Bell;
-pub(super) use imp::{
-    Direct, WRITES_IN_PARALLEL, free_bytes, go_buffered, go_direct, open_folder, reserve, write_at,
-};
+#[cfg(windows)]
+pub(super) use imp::{Direct, WRITES_IN_PARALLEL, free_bytes, open_folder, write_at};
+pub(super) use imp::{go_buffered, go_direct, reserve};
+#[cfg(unix)]
+pub(super) use unix::{Direct, WRITES_IN_PARALLEL, free_bytes, open_folder, write_at};
 
 /// Wakes a thread that waits for something else than messages: never on these systems.
 #[cfg(not(target_os = "linux"))]

@@ -3,20 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{
-    AtFlags, FallocateFlags, OFlags, StatxFlags, fallocate, fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs,
-    statx,
+    AtFlags, FallocateFlags, OFlags, StatxFlags, fallocate, fcntl_getfl, fcntl_setfl, fstatfs, statx,
 };
 
 use super::ALIGNMENT;
-
-/// Nothing: the flag is the file's.
-#[derive(Debug)]
-pub(in crate::disk) struct Direct;
+use super::unix::Direct;
 
 /// Makes writes to a file bypass the page cache; `None` if the file does not support it.
 pub(in crate::disk) fn go_direct(file: &File) -> Option<Direct> {
@@ -46,30 +40,6 @@ pub(in crate::disk) fn go_buffered(file: &File) {
 pub(in crate::disk) fn reserve(file: &File, begin: u64, end: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, begin, end - begin)?)
 }
-
-/// Bytes that this user may still write to the file system of a file or folder.
-pub(in crate::disk) fn free_bytes(file: &File) -> Option<u64> {
-    let system = fstatvfs(file).ok()?;
-    system.f_bavail.checked_mul(system.f_frsize)
-}
-
-/// Opens a folder to ask for free bytes.
-pub(in crate::disk) fn open_folder(folder: &Path) -> io::Result<File> {
-    File::open(folder)
-}
-
-/// One write; how much of it was taken.
-pub(in crate::disk) fn write_at(
-    file: &File,
-    _: Option<&Direct>,
-    bytes: &[u8],
-    offset: u64,
-) -> io::Result<usize> {
-    file.write_at(bytes, offset)
-}
-
-/// Whether several writes to a file are under way at a time.
-pub(in crate::disk) const WRITES_IN_PARALLEL: bool = true;
 
 /// Wakes a thread that waits for it to become readable.
 #[derive(Debug)]

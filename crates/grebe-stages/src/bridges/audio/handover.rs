@@ -32,12 +32,12 @@ impl Piece {
     }
 }
 
-/// A ring for 200 ms in pieces of so many frames.
+/// A ring for 200 ms in pieces of `piece_frames` frames.
 fn pieces(rate_hz: u32, piece_frames: usize) -> (Producer<Piece>, Consumer<Piece>) {
     ring((rate_hz as usize / RINGS_PER_S / piece_frames).clamp(PIECES_MIN, PIECES_MAX), Policy::Block)
 }
 
-/// What a callback and its thread tell each other.
+/// State that a callback and its thread share.
 #[derive(Debug, Default)]
 pub(super) struct Status {
     /// The stream has ended: the device was unplugged, or failed for this reason.
